@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from autograder.tape.explain import explain_program, prove, record
 from autograder.tape.recording.verdict_types import Fix
-from autograder.tape.repair.edits import EditableSource, apply_fix, as_fix, carried_names, delete, wrap
+from autograder.tape.repair.edits import EditableSource, apply_fix, as_fix
+from autograder.tape.repair.names_in_code import carried_names
 from autograder.tape.repair.repairs import find_repairs
 from autograder.tape.repair.trial.program_factory import (
     changed_imports,
@@ -80,7 +81,7 @@ def test_deletion_leaves_python(text, expected):
     """A statement is taken out with its line, or with its semicolon, or leaves `pass`."""
     source = EditableSource(text)
     gone = next(one for one in source.statements() if source.of(one) == "b = 2")
-    assert expected == source.apply([delete(source, gone)])
+    assert expected == source.apply([source.delete(gone)])
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -94,7 +95,7 @@ def test_wrapping_leaves_python(text, expected):
     """A block is put around exactly one statement, or around the line of an inline suite."""
     source = EditableSource(text)
     inside = next(one for one in source.statements() if source.of(one) == "b = 2")
-    assert expected == source.apply(wrap(source, inside, "with x:"))
+    assert expected == source.apply(source.wrap(inside, "with x:"))
 
 
 LINES = st.lists(st.sampled_from(["a = 1", "    b = 2", "", "  ", "\tc", "        d()", "é"]), min_size=1, max_size=8)

@@ -10,7 +10,7 @@ import torch
 
 from autograder.check.playground.arrangement import FormName, LineCard, LineForm, PlayProgram
 from autograder.errors import InputError
-from autograder.tape.repair.edits import EditableSource, insert
+from autograder.tape.repair.edits import EditableSource
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called, find_writes
 from autograder.tape.repair.kinds.out_of_place import MAKERS, chain, drop_underscores, expand_operator, made
 
@@ -57,7 +57,7 @@ def _forms_of_write(text: str) -> list[LineForm]:
     if len(writes) != 1 or set(writes[0].path) - {"[]"}:
         return []
     write = writes[0]
-    through = source.apply([insert(source, write.root, ".data", after=True)])
+    through = source.apply([source.insert(write.root, ".data", after=True)])
     forms: list[tuple[FormName, str | None]] = [
         ("in place", plain),
         (".data", through),
@@ -82,7 +82,7 @@ def _through_detach(source: EditableSource, write: InPlaceWrite) -> str | None:
     if isinstance(write.node, ast.AugAssign) and not write.path:
         method = METHODS.get(type(write.node.op))
         return method and f"{source.of(write.root)}.detach().{method}({source.of(write.node.value)})"
-    return source.apply([insert(source, write.root, ".detach()", after=True)])
+    return source.apply([source.insert(write.root, ".detach()", after=True)])
 
 
 def _out_of_place(source: EditableSource, write: InPlaceWrite) -> str | None:
@@ -99,7 +99,7 @@ def _out_of_place(source: EditableSource, write: InPlaceWrite) -> str | None:
         return None
     edits = drop_underscores(source, write.node)
     alone = isinstance(write.statement, ast.Expr) and write.statement.value is write.node
-    return source.apply([insert(source, write.node, f"{name} = "), *edits] if alone else edits)
+    return source.apply([source.insert(write.node, f"{name} = "), *edits] if alone else edits)
 
 
 def _is_python(text: str) -> bool:

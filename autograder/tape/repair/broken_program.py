@@ -10,7 +10,7 @@ from functools import cached_property
 
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.edits import EditableSource, Edits
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, find_writes
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called_in, find_writes
 from autograder.tape.run.programs.source_text import ProgramError, read_source
 
 OTHER = 2  # level of changes with other gradients or updates
@@ -104,7 +104,7 @@ class BrokenProgram:
         functions = {getattr(self.source.scope(statement), "name", None) for statement in self.suspects} - {None}
         functions |= functions_elsewhere(self.verdict, self.file)
         statements = (statement for statement in self.source.statements() if isinstance(statement, ast.Expr))
-        return [statement for statement in statements if {called(call) for call in calls(statement)} & functions]
+        return [statement for statement in statements if called_in(statement) & functions]
 
     @cached_property
     def saving_statements(self) -> list[tuple[ast.stmt, str]]:

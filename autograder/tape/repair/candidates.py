@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import builtins
-import symtable
 from collections.abc import Iterator
 from typing import Any
 
 from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, Kind
-from autograder.tape.repair.inplace_finder import called, calls
+from autograder.tape.repair.inplace_finder import called_in
 from autograder.tape.repair.kinds import (
     aliases,
     autograd_functions,
@@ -21,7 +19,7 @@ from autograder.tape.repair.kinds import (
     order,
     out_of_place,
 )
-from autograder.tape.repair.kinds.order import names_bound, names_loaded
+from autograder.tape.repair.names_in_code import unread_loop_variables
 
 # Kinds that can fix an optimizer's step between a forward pass and its backward; tried first if a step is the cause.
 AROUND_A_STEP: tuple[Kind, ...] = (
@@ -78,7 +76,6 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
-FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 CANDIDATES = 90  # maximum number of changes that are tried for a source
 
 
@@ -102,7 +99,7 @@ def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
     these groups, changes in the code blocks of the verdict come first.
     """
     proposed = [(rank, candidate) for rank, kind in enumerate(KINDS) for candidate in proposals(kind, program)]
-    steps = any("step" in {called(call) for call in calls(statement)} for statement in program.suspects)
+    steps = any("step" in called_in(statement) for statement in program.suspects)
     steps = steps or "second time" in program.verdict.error_message
     spans = [program.source.span(statement) for blamed in blamed_blocks(program) for statement in blamed]
 
@@ -150,37 +147,6 @@ def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) 
             yield rank, Candidate(kind, tuple(sorted(edits)), some[0].changes, some[0].may_change)
 
 
-def unread_loop_variables(text: str) -> list[str]:
-    """Return the loop variables that are assigned in their function or at the top level and not read afterwards.
-
-    A change that adds one assigns the update to a loop variable, and the update reaches no tensor.
-    """
-    scopes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Module | FUNCTIONS)]
-    return [name for scope in scopes for name in unread_in(scope)]
-
-
-def unread_in(scope: ast.AST) -> list[str]:
-    """Return the variables of the scope's loops that a statement assigns and no later statement reads."""
-    nodes = list(inside(scope))
-    loop_names = set().union(*(names_bound(node.target) for node in nodes if isinstance(node, ast.For)))
-    statements = [node for node in nodes if isinstance(node, ast.stmt)]
-    found = []
-    for statement in statements:
-        targets = statement.targets if isinstance(statement, ast.Assign) else []
-        if bound := {ast.unparse(target) for target in targets} & loop_names:
-            below = [other for other in statements if other.lineno > (statement.end_lineno or statement.lineno)]
-            found += sorted(bound - set().union(*map(names_loaded, below)))
-    return found
-
-
-def inside(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a scope, without those inside nested functions."""
-    for node in ast.iter_child_nodes(scope):
-        yield node
-        if not isinstance(node, FUNCTIONS):
-            yield from inside(node)
-
-
 def is_python(text: str) -> bool:
     """Return whether the source compiles."""
     try:
@@ -188,17 +154,3 @@ def is_python(text: str) -> bool:
     except (SyntaxError, ValueError):
         return False
     return True
-
-
-def unbound_names(text: str) -> set[str]:
-    """Return the names that a source reads and binds neither where it reads them nor at the top level."""
-    table = symtable.symtable(text, "candidate", "exec")
-    bound = {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
-    read = {one.get_name() for one in _symbols(table) if one.is_global() and one.is_referenced()}
-    return read - bound - set(dir(builtins))
-
-
-def _symbols(table: symtable.SymbolTable) -> Iterator[symtable.Symbol]:
-    yield from table.get_symbols()
-    for child in table.get_children():
-        yield from _symbols(child)

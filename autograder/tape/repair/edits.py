@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 from autograder.tape.recording.verdict_types import Fix
 
 T = TypeVar("T", bound=ast.AST)
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+Loop = ast.For | ast.AsyncFor | ast.While
 ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Tuple)
 SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Delete, ast.Assert, ast.Raise, ast.Pass)
 
@@ -54,6 +56,12 @@ class EditableSource:
         """The parent of each node."""
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
+    @cached_property
+    def imported(self) -> set[str]:
+        """The names that the source imports."""
+        statements = [node for node in ast.walk(self.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        return {(name.asname or name.name).split(".")[0] for node in statements for name in node.names}
+
     def span(self, node: Any) -> tuple[int, int]:
         """Return the first byte of a node and the byte after its last. A decorated definition starts at its first decorator."""
         first = min([node, *getattr(node, "decorator_list", [])], key=lambda part: part.lineno)
@@ -93,8 +101,7 @@ class EditableSource:
 
     def scope(self, node: ast.AST) -> ast.AST:
         """Return the function that contains the node, or the module."""
-        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-        return next((node for node in self.ancestors(node) if isinstance(node, functions)), self.tree)
+        return next((node for node in self.ancestors(node) if isinstance(node, FUNCTIONS)), self.tree)
 
     def statements(self, within: ast.AST | None = None) -> list[ast.stmt]:
         """Return all statements, in the order of the source."""
@@ -106,6 +113,16 @@ class EditableSource:
         covering = [one for one in self.statements() if one.lineno <= line <= (one.end_lineno or one.lineno)]
         simple: list[ast.stmt] = [statement for statement in covering if isinstance(statement, SIMPLE)]
         return simple or [statement for statement in covering[-1:] if not isinstance(statement, ast.ClassDef)]
+
+    def bindings(self, name: str) -> list[ast.Assign]:
+        """Return the plain assignments to a name (or `self.name`), last first."""
+        found = [statement for statement in self.statements() if isinstance(statement, ast.Assign)]
+        return [one for one in reversed(found) if name in [self.of(target) for target in one.targets]]
+
+    def loops(self, statement: ast.stmt) -> list[Loop]:
+        """Return the loops around the statement in its function, innermost first."""
+        around = [node for node in self.ancestors(statement) if isinstance(node, Loop)]
+        return [outer for outer in around if self.scope(outer) is self.scope(statement)]
 
     def nodes(self, kind: type[T], within: ast.AST | None = None) -> list[T]:
         """Return all nodes of a type in a subtree, including its root, or in the whole source."""
@@ -163,104 +180,101 @@ class EditableSource:
             return None
         return self.splice(ordered, 0, len(self.data))
 
+    def replace(self, node: ast.AST, text: str) -> Edit:
+        """Return the edit that replaces the node with `text`."""
+        return Edit(*self.span(node), text)
+
+    def insert(self, node: ast.AST, text: str, *, after: bool = False) -> Edit:
+        """Return the edit that inserts `text` directly before (or after) the node, on its line."""
+        start, stop = self.span(node)
+        return Edit(stop, stop, text) if after else Edit(start, start, text)
+
+    def add_argument(self, call: ast.Call, text: str) -> Edit:
+        """Return the edit that adds a keyword argument at the end of a call."""
+        end = self.span(call)[1] - 1
+        return Edit(end, end, f", {text}" if call.args or call.keywords else text)
+
+    def insert_before(self, statement: ast.stmt, text: str) -> Edit:
+        """Return the edit that inserts the statements of `text` before `statement`, on separate lines if `statement` starts its line."""
+        start, _ = self.span(statement)
+        line = self.data.rfind(b"\n", 0, start) + 1
+        if self.data[line:start].strip():
+            return Edit(start, start, "; ".join(text.splitlines()) + "; ")
+        indented = [self.indent(statement) + line for line in text.splitlines()]
+        return Edit(line, line, self.newline.join([*indented, ""]))
+
+    def insert_after(self, statement: ast.stmt, text: str) -> Edit:
+        """Return the edit that inserts the statements of `text` after `statement`."""
+        _, stop = self.span(statement)
+        if not self.stands_alone(statement):
+            return Edit(stop, stop, "; " + "; ".join(text.splitlines()))
+        end = self.line_end(stop)
+        indented = [self.indent(statement) + line for line in text.splitlines()]
+        return Edit(end, end, self.newline.join(["", *indented]))
+
+    def delete(self, statement: ast.stmt) -> Edit:
+        """Return the edit that deletes the statement, including its lines if they contain nothing else."""
+        start, stop = self.span(statement)
+        block = self.block(statement)
+        if len(block) == 1:
+            return Edit(start, stop, "pass")
+        if self.stands_alone(statement):
+            # Remove the line break before it, not the one after it: another edit may insert text directly after its line.
+            if statement.lineno > 1:
+                return Edit(self.line_end(self.starts[statement.lineno - 2]), self.line_end(stop), "")
+            return Edit(0, self.line_break(stop) + 1, "")
+        place = block.index(statement)
+        if place + 1 < len(block) and block[place + 1].lineno == statement.end_lineno:
+            return Edit(start, self.span(block[place + 1])[0], "")
+        return Edit(self.span(block[place - 1])[1], stop, "")
+
+    def dedented(self, statement: ast.stmt) -> str:
+        """Return the source of a statement. The indentation of its first line is removed from the others."""
+        indent = self.indent(statement)
+        first, *others = self.of(statement).splitlines()
+        return "\n".join([first, *(line.removeprefix(indent) for line in others)])
+
+    def wrap(self, statement: ast.stmt, header: str) -> Edits:
+        """Return the edits that indent the statement under `header`, such as "with torch.no_grad():", or () if the line cannot be indented.
+
+        In a block of one line, the whole block is indented.
+        """
+        if self.stands_alone(statement):
+            start, stop = self.span(statement)
+            indent = self.indent(statement)
+            breaks = [self.starts[line] for line in range(statement.lineno, statement.end_lineno or statement.lineno)]
+            unit = "" if '"""' in self.of(statement) or "'''" in self.of(statement) else self.unit
+            first = Edit(start, start, f"{header}{self.newline}{indent}{self.unit}")
+            return (first, *(Edit(at, at, unit) for at in breaks if unit and start < at < stop))
+        block = self.block(statement)
+        indent = self.indent(statement)
+        holder = self.parents[statement]
+        if isinstance(holder, ast.stmt) and holder.lineno == statement.lineno:
+            # In `for p in ps: a` the statement does not start a line.
+            return self.wrap(holder, header) if len(block) == 1 and self.stands_alone(holder) else ()
+        start, stop = self.span(statement)
+        place = block.index(statement)
+        text = f"{header} {self.of(statement)}"
+        if place and block[place - 1].end_lineno == statement.lineno:
+            start, text = self.span(block[place - 1])[1], f"{self.newline}{indent}{text}"
+        if place + 1 < len(block) and block[place + 1].lineno == statement.end_lineno:
+            stop, text = self.span(block[place + 1])[0], f"{text}{self.newline}{indent}"
+        return (Edit(start, stop, text),)
+
+    def remove_header(self, block: ast.With | ast.If) -> Edits:
+        """Return the edits that remove a block's header and dedent its body."""
+        start, body = self.span(block)[0], self.span(block.body[0])[0]
+        surplus = self.indent(block.body[0]).removeprefix(self.indent(block))
+        breaks = [self.starts[line] for line in range(block.body[0].lineno, block.end_lineno or 0)]
+        depth = len(self.indent(block).encode())
+        inside = [at + depth for at in breaks if self.data[at + depth :].startswith(surplus.encode())]
+        return (Edit(start, body, ""), *(Edit(at, at + len(surplus), "") for at in inside))
+
 
 def inner(node: Any) -> list[ast.stmt]:
     """Return the first block of a compound statement, or [] for other nodes."""
     body = getattr(node, "body", None)
     return body if isinstance(node, ast.stmt) and isinstance(body, list) else []
-
-
-def replace(source: EditableSource, node: ast.AST, text: str) -> Edit:
-    """Return the edit that replaces the node with `text`."""
-    return Edit(*source.span(node), text)
-
-
-def insert(source: EditableSource, node: ast.AST, text: str, *, after: bool = False) -> Edit:
-    """Return the edit that inserts `text` directly before (or after) the node, on its line."""
-    start, stop = source.span(node)
-    return Edit(stop, stop, text) if after else Edit(start, start, text)
-
-
-def before(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
-    """Return the edit that inserts the statements of `text` before `statement`, on separate lines if `statement` starts its line."""
-    start, _ = source.span(statement)
-    line = source.data.rfind(b"\n", 0, start) + 1
-    if source.data[line:start].strip():
-        return Edit(start, start, "; ".join(text.splitlines()) + "; ")
-    indented = [source.indent(statement) + line for line in text.splitlines()]
-    return Edit(line, line, source.newline.join([*indented, ""]))
-
-
-def after(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
-    """Return the edit that inserts the statements of `text` after `statement`."""
-    _, stop = source.span(statement)
-    if not source.stands_alone(statement):
-        return Edit(stop, stop, "; " + "; ".join(text.splitlines()))
-    end = source.line_end(stop)
-    indented = [source.indent(statement) + line for line in text.splitlines()]
-    return Edit(end, end, source.newline.join(["", *indented]))
-
-
-def delete(source: EditableSource, statement: ast.stmt) -> Edit:
-    """Return the edit that deletes the statement, including its lines if they contain nothing else."""
-    start, stop = source.span(statement)
-    block = source.block(statement)
-    if len(block) == 1:
-        return Edit(start, stop, "pass")
-    if source.stands_alone(statement):
-        # Remove the line break before it, not the one after it: another edit may insert text directly after its line.
-        if statement.lineno > 1:
-            return Edit(source.line_end(source.starts[statement.lineno - 2]), source.line_end(stop), "")
-        return Edit(0, source.line_break(stop) + 1, "")
-    place = block.index(statement)
-    if place + 1 < len(block) and block[place + 1].lineno == statement.end_lineno:
-        return Edit(start, source.span(block[place + 1])[0], "")
-    return Edit(source.span(block[place - 1])[1], stop, "")
-
-
-def dedent(source: EditableSource, statement: ast.stmt) -> str:
-    """Return the source of a statement. The indentation of its first line is removed from the others."""
-    indent = source.indent(statement)
-    first, *others = source.of(statement).splitlines()
-    return "\n".join([first, *(line.removeprefix(indent) for line in others)])
-
-
-def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
-    """Return the edits that indent the statement under `header`, such as "with torch.no_grad():", or () if the line cannot be indented.
-
-    In a block of one line, the whole block is indented.
-    """
-    if source.stands_alone(statement):
-        start, stop = source.span(statement)
-        indent = source.indent(statement)
-        breaks = [source.starts[line] for line in range(statement.lineno, statement.end_lineno or statement.lineno)]
-        unit = "" if '"""' in source.of(statement) or "'''" in source.of(statement) else source.unit
-        first = Edit(start, start, f"{header}{source.newline}{indent}{source.unit}")
-        return (first, *(Edit(at, at, unit) for at in breaks if unit and start < at < stop))
-    block = source.block(statement)
-    indent = source.indent(statement)
-    holder = source.parents[statement]
-    if isinstance(holder, ast.stmt) and holder.lineno == statement.lineno:
-        # In `for p in ps: a` the statement does not start a line.
-        return wrap(source, holder, header) if len(block) == 1 and source.stands_alone(holder) else ()
-    start, stop = source.span(statement)
-    place = block.index(statement)
-    text = f"{header} {source.of(statement)}"
-    if place and block[place - 1].end_lineno == statement.lineno:
-        start, text = source.span(block[place - 1])[1], f"{source.newline}{indent}{text}"
-    if place + 1 < len(block) and block[place + 1].lineno == statement.end_lineno:
-        stop, text = source.span(block[place + 1])[0], f"{text}{source.newline}{indent}"
-    return (Edit(start, stop, text),)
-
-
-def remove_header(source: EditableSource, block: ast.With | ast.If) -> Edits:
-    """Return the edits that remove a block's header and dedent its body."""
-    start, body = source.span(block)[0], source.span(block.body[0])[0]
-    surplus = source.indent(block.body[0]).removeprefix(source.indent(block))
-    breaks = [source.starts[line] for line in range(block.body[0].lineno, block.end_lineno or 0)]
-    depth = len(source.indent(block).encode())
-    inside = [at + depth for at in breaks if source.data[at + depth :].startswith(surplus.encode())]
-    return (Edit(start, body, ""), *(Edit(at, at + len(surplus), "") for at in inside))
 
 
 def changed_lines(before: str, after: str) -> int:
@@ -310,44 +324,3 @@ def apply_fix(source: str, fix: Fix) -> str:
     indent = lines[fix.line - 1 + first].removesuffix(old[first])
     lines[fix.line - 1 : fix.line - 1 + len(old)] = [indent + line if line.strip() else line for line in new]
     return "\n".join(lines)
-
-
-Loop = ast.For | ast.AsyncFor | ast.While
-
-
-def carried_names(loop: Loop) -> list[str]:
-    """Return the names that an iteration reads before it assigns them and assigns for the next one, including `self.h`."""
-    assigned = set().union(*(paths_in(statement, ast.Store) for statement in loop.body))
-    bound = paths_in(loop.target, ast.Store) if isinstance(loop, ast.For | ast.AsyncFor) else set()
-    return [path for path in dict.fromkeys(read_unbound(loop.body, bound)) if path in assigned]
-
-
-def read_unbound(body: Iterable[ast.stmt], bound: set[str]) -> Iterator[str]:
-    """Yield the names that the statements read before they are certainly bound, and add those that they bind to `bound`."""
-    for statement in body:
-        if isinstance(statement, ast.If):
-            yield from sorted(paths_in(statement.test, ast.Load) - bound)
-            branches = [set(bound), set(bound)]
-            yield from read_unbound(statement.body, branches[0])
-            yield from read_unbound(statement.orelse, branches[1])
-            bound |= branches[0] & branches[1]
-        elif isinstance(statement, Loop | ast.With | ast.AsyncWith):
-            yield from header_and_body(statement, bound)
-        else:
-            yield from sorted(paths_in(statement, ast.Load) - bound)
-            bound |= paths_in(statement, ast.Store)
-
-
-def header_and_body(statement: Loop | ast.With | ast.AsyncWith, bound: set[str]) -> Iterator[str]:
-    """Yield the names that a loop (assumed to run at least once) or a `with` reads before it binds them."""
-    header = [node for node in ast.iter_child_nodes(statement) if not isinstance(node, ast.stmt)]
-    for part in header:
-        yield from sorted(paths_in(part, ast.Load) - bound)
-    bound |= set().union(*(paths_in(part, ast.Store) for part in header))
-    yield from read_unbound(statement.body, bound)
-
-
-def paths_in(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    """Return the names and attribute paths in the node that have this context (`ast.Load` or `ast.Store`)."""
-    paths = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name | ast.Attribute))
-    return {ast.unparse(path) for path in paths if isinstance(path.ctx, context)}

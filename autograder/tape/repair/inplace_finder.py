@@ -35,6 +35,11 @@ class InPlaceWrite:
         return isinstance(self.node, ast.Call)
 
     @property
+    def is_alone(self) -> bool:
+        """Whether the statement contains nothing else."""
+        return is_whole_statement(self.statement, self.node)
+
+    @property
     def views(self) -> set[str]:
         """The steps of the path that are not in-place methods."""
         return {step for step in self.path if not step.endswith("_")}
@@ -114,6 +119,16 @@ def parts(statement: ast.AST) -> Iterator[ast.expr]:
             yield child.context_expr
 
 
+def is_whole_statement(statement: ast.stmt, call: ast.AST) -> bool:
+    """Return whether a statement is only this expression, so that its value is not used."""
+    return isinstance(statement, ast.Expr) and statement.value is call
+
+
+def called_in(statement: ast.stmt) -> set[str]:
+    """Return the last names of the functions that the statement calls."""
+    return {called(call) for call in calls(statement)}
+
+
 def called(call: ast.Call) -> str:
     """Return the last name of the called function, such as "add_" for `x.add_(1)`."""
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
@@ -131,10 +146,4 @@ def of_module(source: EditableSource, call: ast.Call) -> bool:
         return True
     while isinstance(node, ast.Attribute):
         node = node.value
-    return isinstance(node, ast.Name) and node.id in imported(source)
-
-
-def imported(source: EditableSource) -> set[str]:
-    """Return the names that the source imports."""
-    statements = [node for node in ast.walk(source.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    return {(name.asname or name.name).split(".")[0] for node in statements for name in node.names}
+    return isinstance(node, ast.Name) and node.id in source.imported

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from autograder.locale.messages import Message, counted_message
+from autograder.locale.messages import Message, counted_message, message_with
 from autograder.locale.translations import translatable
 from autograder.tape.diagnose.graph_reuse import MODIFIED
 from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope
@@ -19,7 +19,6 @@ from autograder.tape.repair.broken_program import BrokenProgram, TriedChange
 from autograder.tape.repair.edits import EditableSource, as_diff, as_fix
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 from autograder.tape.repair.kinds.aliases import is_no_grad
-from autograder.tape.repair.kinds.clones import bindings
 from autograder.tape.repair.search import DEEPER, Prove, Search
 from autograder.tape.repair.trial.meaning import short
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
@@ -32,49 +31,44 @@ def ineffective_workarounds(program: BrokenProgram) -> Iterator[str]:
     if program.verdict.outcome not in ("raises-backward", "silently-wrong"):
         return
     seen = figures(program.verdict, program.verdict.gradients)
-    for node in program.source.nodes(ast.Call):
-        if called(node) == "allow_mutation_on_saved_tensors":
-            yield Message(
-                "cure.allow_mutation|Line {line}: allow_mutation_on_saved_tensors() does not detect every in-place "
-                "modification (offset views, NumPy): {seen}",
-                line=node.lineno,
-                seen=seen,
+    found = [(node.lineno, cure_by_call(program, node)) for node in program.source.nodes(ast.Call)]
+    writes = (write for write in program.blamed if write.statement in program.suspects)
+    found += [(write.statement.lineno, cure_of_write(program, write)) for write in writes]
+    yield from (message_with(text, {"line": line, "seen": seen}) for line, text in found if text is not None)
+
+
+def cure_by_call(program: BrokenProgram, call: ast.Call) -> str | None:
+    """Return the text on a call that is a copied cure, or None."""
+    if called(call) == "allow_mutation_on_saved_tensors":
+        return (
+            "cure.allow_mutation|Line {line}: allow_mutation_on_saved_tensors() does not detect every in-place "
+            "modification (offset views, NumPy): {seen}"
+        )
+    if called(call) == "saved_tensors_hooks" and len(call.args) == 2 and is_identity(call.args[0]):
+        return "cure.identity_hooks|Line {line}: identity saved-tensor hooks only switch the version check off: {seen}"
+    if called(call) == "backward" and keeps_graph(call) and MODIFIED in program.verdict.error_message:
+        return "cure.retain_graph|Line {line}: retain_graph=True keeps the graph, and does not restore overwritten values: {seen}"
+    return None
+
+
+def cure_of_write(program: BrokenProgram, write: InPlaceWrite) -> str | None:
+    """Return the text on the copied cure with which a tensor is modified, or None."""
+    if "data" in write.path or is_data_alias(program, write):
+        if program.verdict.error:
+            return (
+                "cure.data|Line {line}: a modification through .data does not increment the version counter, and "
+                "breaks backward in the same way: {seen}"
             )
-        if called(node) == "saved_tensors_hooks" and len(node.args) == 2 and is_identity(node.args[0]):
-            yield Message(
-                "cure.identity_hooks|Line {line}: identity saved-tensor hooks only switch the version check off: {seen}",
-                line=node.lineno,
-                seen=seen,
-            )
-        if called(node) == "backward" and keeps_graph(node) and MODIFIED in program.verdict.error_message:
-            yield Message(
-                "cure.retain_graph|Line {line}: retain_graph=True keeps the graph, and does not restore overwritten values: {seen}",
-                line=node.lineno,
-                seen=seen,
-            )
-    for write in (blamed for blamed in program.blamed if blamed.statement in program.suspects):
-        line = write.statement.lineno
-        if "data" in write.path or is_data_alias(program, write):
-            if program.verdict.error:
-                yield Message(
-                    "cure.data|Line {line}: a modification through .data does not increment the version counter, and "
-                    "breaks backward in the same way: {seen}",
-                    line=line,
-                    seen=seen,
-                )
-            else:
-                yield Message(
-                    "cure.data_undetected|Line {line}: a modification through .data does not increment the version "
-                    "counter, so backward does not detect it.",
-                    line=line,
-                )
-        elif any(is_under_no_grad(node) for node in program.source.ancestors(write.statement)):
-            yield Message(
-                "cure.no_grad|Line {line}: torch.no_grad() does not protect saved tensors from the in-place "
-                "modification inside it: {seen}",
-                line=line,
-                seen=seen,
-            )
+        return (
+            "cure.data_undetected|Line {line}: a modification through .data does not increment the version "
+            "counter, so backward does not detect it."
+        )
+    if any(is_under_no_grad(node) for node in program.source.ancestors(write.statement)):
+        return (
+            "cure.no_grad|Line {line}: torch.no_grad() does not protect saved tensors from the in-place "
+            "modification inside it: {seen}"
+        )
+    return None
 
 
 def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
@@ -106,7 +100,7 @@ def keeps_graph(call: ast.Call) -> bool:
 
 def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:
     """Return whether the modified variable was assigned from `.data`, in the last assignment above if there is one."""
-    made = bindings(program.source, program.source.of(write.root))  # last first
+    made = program.source.bindings(program.source.of(write.root))  # last first
     above = [statement for statement in made if statement.lineno < write.statement.lineno][:1] or made
     values = [statement.value for statement in above]
     return any(node.attr == "data" for value in values for node in program.source.nodes(ast.Attribute, value))

@@ -8,27 +8,17 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from msgspec.structs import replace as with_values
+from msgspec import structs
 
+from autograder.locale.messages import id_of
 from autograder.tape.oracle.excerpt import Scope
 from autograder.tape.recording.verdict_types import GraphFault, Verdict
-from autograder.tape.repair.candidates import FUNCTIONS, is_python, unbound_names
-from autograder.tape.repair.edits import (
-    Edit,
-    EditableSource,
-    Edits,
-    after,
-    as_diff,
-    before,
-    delete,
-    insert,
-    remove_header,
-    replace,
-)
-from autograder.tape.repair.inplace_finder import called, calls, calls_of
+from autograder.tape.repair.candidates import is_python
+from autograder.tape.repair.edits import Edit, EditableSource, Edits, as_diff
+from autograder.tape.repair.inplace_finder import called, called_in, calls, calls_of, is_whole_statement
 from autograder.tape.repair.kinds.aliases import is_detached_in_place, remove_alias
-from autograder.tape.repair.kinds.clones import bindings
-from autograder.tape.repair.kinds.order import calls_backward, names_bound
+from autograder.tape.repair.kinds.order import calls_backward
+from autograder.tape.repair.names_in_code import names_bound, unbound_names
 from autograder.tape.repair.repairs import can_be_imported, compared_part
 from autograder.tape.repair.search import Prove
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
@@ -55,7 +45,7 @@ def with_suggestions(verdict: Verdict, factory: ProgramFactory, scope: Scope, pr
     proof = (lambda program: prove(program, part)) if prove else None
     first, rest = verdict.graph_faults[:FAULTS], verdict.graph_faults[FAULTS:]
     faults = tuple(_with_diff(fault, factory, verdict, proof) for fault in first)
-    return with_values(verdict, graph_faults=faults + rest, runs=current_budget().runs)
+    return structs.replace(verdict, graph_faults=faults + rest, runs=current_budget().runs)
 
 
 def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, prove: Proof | None) -> GraphFault:
@@ -71,10 +61,10 @@ def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, pro
         if seen is None or is_run or _is_undecided(seen, fault):
             diff = as_diff(holder.written(holder.source), holder.written(text), holder.file)
             code = as_diff(holder.source, text, holder.file) if holder.notebook else ""
-            return with_values(fault, diff=diff, was_run=is_run, code=code)
+            return structs.replace(fault, diff=diff, was_run=is_run, code=code)
     # The first fix explains an error without a change of its own.
     fix = next(iter(verdict.fixes), None) if verdict.error else None
-    return with_values(fault, diff=fix.diff, was_run=True) if fix else fault
+    return structs.replace(fault, diff=fix.diff, was_run=True) if fix else fault
 
 
 def _is_undecided(seen: Verdict, fault: GraphFault) -> bool:
@@ -111,6 +101,12 @@ def _changed_texts(source: EditableSource, fault: GraphFault, alike: list[GraphF
                 yield text
 
 
+def _code_in(fault: GraphFault) -> str:
+    """Return the code that the change of a fault suggests, or "" without one."""
+    found = _CODE.search(fault.change)
+    return found[1] if found else ""
+
+
 def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Remove the calls that take values out of the graph, and the calls below that make new leaves of these values."""
     if ".data at" in fault.sentence:
@@ -121,12 +117,12 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
     here = _uncuts(source, at)
     is_same = isinstance(at, ast.Assign) and here and source.apply_to(at.value, here) == source.of(at.targets[0])
     if is_same or is_detached_in_place(at):
-        here = (delete(source, at),)  # else it would be `h = h` or `h`
+        here = (source.delete(at),)  # else it would be `h = h` or `h`
     for edits in (*([(*here[:1], *leaves), (*here, *leaves)] if leaves else []), *((edit,) for edit in here), here):
         yield tuple(edits)
     for call in calls_of(at, "tensor", "as_tensor"):
         if call.args:
-            yield (replace(source, call, f"torch.stack({source.of(call.args[0])})"), *leaves)
+            yield (source.replace(call, f"torch.stack({source.of(call.args[0])})"), *leaves)
     yield from ((*edits, *leaves) for edits in _outside_no_grad(source, at, fault))
     for outer in source.ancestors(at):
         for node in outer.decorator_list if isinstance(outer, ast.FunctionDef) else ():
@@ -145,9 +141,9 @@ def _uncuts(source: EditableSource, within: ast.AST) -> tuple[Edit, ...]:
 def _uncut(source: EditableSource, node: ast.AST) -> Edit | None:
     inner = None
     if isinstance(node, ast.keyword) and node.arg == "use_reentrant":
-        return replace(source, node.value, "False")
+        return source.replace(node.value, "False")
     if isinstance(node, ast.Call) and called(node) == "sample":
-        return replace(source, node.func, f"{source.of(node.func).removesuffix('sample')}rsample")
+        return source.replace(node.func, f"{source.of(node.func).removesuffix('sample')}rsample")
     if isinstance(node, ast.Call) and called(node) in UNWRAPPED and len(node.args) == 1:
         inner = node.args[0]
     elif isinstance(node, ast.Call) and called(node) in NUMBERS and isinstance(node.func, ast.Attribute):
@@ -160,14 +156,14 @@ def _uncut(source: EditableSource, node: ast.AST) -> Edit | None:
     text = source.apply_to(inner, _uncuts(source, inner))
     is_list = isinstance(inner, ast.List | ast.ListComp) and called(node) != "deepcopy"  # type: ignore[arg-type]
     plain = text if source.factor(inner)[0] != "(" else f"({text})"
-    return replace(source, node, f"torch.stack({text})" if is_list else plain)
+    return source.replace(node, f"torch.stack({text})" if is_list else plain)
 
 
 def _no_leaf(source: EditableSource, statement: ast.stmt) -> Iterator[Edit]:
     """Yield the edits that keep a statement from making a new leaf."""
     text = ast.unparse(statement)
     if isinstance(statement, ast.Assign | ast.Expr) and re.fullmatch(r".+\.requires_grad( = True|_\((True)?\))", text):
-        yield delete(source, statement)
+        yield source.delete(statement)
     for call in calls(statement):  # `Variable(h)` is a tensor without the history of h
         if called(call) in ("from_numpy", "Variable") or "requires_grad" in {keyword.arg for keyword in call.keywords}:
             yield from _uncuts(source, call) if called(call) in UNWRAPPED else ()
@@ -179,29 +175,28 @@ def _is_switch(node: ast.expr) -> bool:
 
 def _update_in_place(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Replace `w = w - step` with `w -= step` under no_grad, and clear the gradient."""
-    code = _CODE.search(fault.change)
-    if code is None or not isinstance(at, ast.Assign):
+    code = _code_in(fault)
+    if not code or not isinstance(at, ast.Assign):
         return
     name, inside = source.of(at.targets[0]), any(isinstance(node, ast.With) for node in source.ancestors(at))
-    text = code[1] if inside else f"with torch.no_grad():\n{source.unit}{code[1]}"
+    text = code if inside else f"with torch.no_grad():\n{source.unit}{code}"
     lines = "\n".join([text, f"{name}.grad = None"]).splitlines()
     indented = f"{source.newline}{source.indent(at)}".join(lines)
-    yield (replace(source, at, indented.rpartition(source.newline)[0]),)
-    yield (replace(source, at, indented),)
+    yield (source.replace(at, indented.rpartition(source.newline)[0]),)
+    yield (source.replace(at, indented),)
 
 
 def _retain(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Insert `h.retain_grad()` before the backward call above the line that reads `h.grad`."""
     for node in source.nodes(ast.Attribute, at):
         for statement in _backwards(source, at) if node.attr == "grad" else ():
-            yield (before(source, statement, f"{source.of(node.value)}.retain_grad()"),)
+            yield (source.insert_before(statement, f"{source.of(node.value)}.retain_grad()"),)
 
 
 def _make_leaf(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Make a leaf of the result of the line, where the change says so."""
-    code = _CODE.search(fault.change)
-    if code and code[1].endswith("requires_grad_()") and isinstance(at, ast.Assign):
-        yield (replace(source, at.value, f"{source.operand(at.value)}{code[1]}"),)
+    if _code_in(fault).endswith("requires_grad_()") and isinstance(at, ast.Assign):
+        yield (source.replace(at.value, f"{source.operand(at.value)}{_code_in(fault)}"),)
 
 
 def _fill(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -211,22 +206,23 @@ def _fill(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
         owner = source.of(attribute.value)
         inside = [part for node in source.ancestors(attribute) for part in getattr(node, "generators", ())]
         iterated = [part for part in (*inside, *loops) if owner in names_bound(part.target)]
-        if "skip each" in fault.change or ("or skip" in fault.change and iterated):
+        advice = id_of(fault.change)
+        if advice == "empty.skip" or (advice == "empty.require" and iterated):
             condition = f"if {owner}.grad is not None"
             if iterated and isinstance(iterated[0], ast.comprehension):
-                yield (insert(source, iterated[0].iter, f" {condition}", after=True),)
+                yield (source.insert(iterated[0].iter, f" {condition}", after=True),)
             else:
-                yield (insert(source, at, f"{condition}:{source.newline}{source.indent(at)}{source.unit}"),)
+                yield (source.insert(at, f"{condition}:{source.newline}{source.indent(at)}{source.unit}"),)
         yield from _require(source, at, fault, owner)
 
 
 def _require(source: EditableSource, at: ast.stmt, fault: GraphFault, owner: str) -> Iterator[Edits]:
     """Let a tensor require grad before one of its uses in the function, if the change says so."""
     inside = [one for one in source.statements() if source.scope(one) is source.scope(at)]
-    for statement in inside if "requires_grad_" in fault.change else ():
+    for statement in inside if id_of(fault.change) in ("empty.require", "target.require") else ():
         loaded = (node for node in ast.walk(statement) if isinstance(getattr(node, "ctx", None), ast.Load))
         if isinstance(statement, ast.Expr | ast.Assign) and any(source.of(node) == owner for node in loaded):
-            yield (before(source, statement, f"{owner}.requires_grad_()"),)
+            yield (source.insert_before(statement, f"{owner}.requires_grad_()"),)
 
 
 def _ask(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -246,20 +242,20 @@ def _backwards(source: EditableSource, at: ast.stmt) -> list[ast.stmt]:
 
 def _switch_back(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Restore the mode at the start of the loop that trains."""
-    code = _CODE.search(fault.change)
+    code = _code_in(fault)
     owners = [source.of(call.func.value) for call in calls(at) if isinstance(call.func, ast.Attribute)]
     function = getattr(source.scope(at), "name", "<module>")
     given = [source.of(call.args[0]) for call in calls_of(source.tree, function) if call.args]
-    texts = [code[1]] if code else [f"{owner}.train()" for owner in dict.fromkeys([*given, *owners])]
+    texts = [code] if code else [f"{owner}.train()" for owner in dict.fromkeys([*given, *owners])]
     for statement in _backwards(source, at):
         holders = [one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While | ast.FunctionDef)]
-        yield from ((before(source, holder.body[0], text),) for text in texts for holder in holders)
+        yield from ((source.insert_before(holder.body[0], text),) for text in texts for holder in holders)
 
 
 def _outside_no_grad(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     for node in source.ancestors(at):
         if isinstance(node, ast.With) and any(_is_switch(item.context_expr) for item in node.items):
-            yield remove_header(source, node)
+            yield source.remove_header(node)
 
 
 def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -267,7 +263,7 @@ def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
     words = [f"{word}=True" for word in _SWITCH.findall(fault.change)]
     for call in calls(at):
         names = ["cache_enabled=False"] if called(call) == "autocast" else words if called(call) == "grad" else []
-        yield from ((Edit(source.span(call)[1] - 1, source.span(call)[1] - 1, f", {name}"),) for name in names)
+        yield from ((source.add_argument(call, name),) for name in names)
 
 
 def _optimizers(source: EditableSource) -> Iterator[tuple[ast.Assign, ast.expr]]:
@@ -288,8 +284,8 @@ def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFaul
         for root in ("", *roots):
             text = source.of(made)
             if root and (old := next(iter(source.nodes(ast.Name, given)), None)) is not None:
-                text = source.apply_to(made, [replace(source, old, root)])
-            yield from ((delete(source, made), before(source, user, text)) for user in users[:1])
+                text = source.apply_to(made, [source.replace(old, root)])
+            yield from ((source.delete(made), source.insert_before(user, text)) for user in users[:1])
     yield from _hold_others(source, at, fault)
 
 
@@ -298,25 +294,25 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
     value = getattr(at, "value", None)
     kind = "Parameter" if value is not None and "Parameter(" in source.of(value) else "Module"
     if isinstance(value, ast.Call) and called(value) == "append" and isinstance(value.func, ast.Attribute):
-        lists = [one for one in bindings(source, source.of(value.func.value)) if isinstance(one.value, ast.List)]
-        yield from ((replace(source, made.value, f"torch.nn.{kind}List()"),) for made in lists)
+        lists = [one for one in source.bindings(source.of(value.func.value)) if isinstance(one.value, ast.List)]
+        yield from ((source.replace(made.value, f"torch.nn.{kind}List()"),) for made in lists)
     yield from _hold_others(source, at, fault)
     if not isinstance(at, ast.Assign) or value is None:
         return
     container = {ast.List: "List", ast.ListComp: "List", ast.Dict: "Dict", ast.DictComp: "Dict"}
     if type(value) in container:
         yield (
-            insert(source, value, f"torch.nn.{kind}{container[type(value)]}("),
-            insert(source, value, ")", after=True),
+            source.insert(value, f"torch.nn.{kind}{container[type(value)]}("),
+            source.insert(value, ")", after=True),
         )
     targets = at.targets[0].elts if isinstance(at.targets[0], ast.Tuple) else at.targets[:1]
     names = [source.of(target) for target in targets]
     for made, given in _optimizers(source):
         for held in (text for name in names for text in (f"*{name}.parameters()", name)):
-            edit = replace(source, given, f"[*{source.of(given)}, {held}]")
+            edit = source.replace(given, f"[*{source.of(given)}, {held}]")
             yield (edit,)
             if source.stands_alone(at):
-                yield (delete(source, at), before(source, made, source.of(at)), edit)
+                yield (source.delete(at), source.insert_before(made, source.of(at)), edit)
 
 
 def _hold_others(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -325,41 +321,40 @@ def _hold_others(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
     root = os.path.commonprefix([tensor.name.split(".")[:-1] for tensor in fault.tensors])
     for made, given in _optimizers(source) if root else ():
         if ast.unparse(made.targets[0]) in steps:
-            yield (replace(source, given, f"{'.'.join(root)}.parameters()"),)
+            yield (source.replace(given, f"{'.'.join(root)}.parameters()"),)
 
 
 def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Move `zero_grad()` below the step, or the step above the line that replaces a parameter."""
     around = [at, *(node for node in source.ancestors(at) if isinstance(node, ast.If))]
     statements = [statement for statement in source.statements() if isinstance(statement, ast.Expr)]
-    steps = [statement for statement in statements if "step" in map(called, calls(statement))]
-    for clear in (statement for statement in statements if "zero_grad" in map(called, calls(statement))):
+    steps = [statement for statement in statements if "step" in called_in(statement)]
+    for clear in (statement for statement in statements if "zero_grad" in called_in(statement)):
         if at in steps and source.block(clear) is source.block(at):
-            yield (delete(source, clear), after(source, at, source.of(clear)))
+            yield (source.delete(clear), source.insert_after(at, source.of(clear)))
     for step in steps:
         for outer in around:
             if isinstance(outer, ast.stmt) and source.block(outer) is source.block(step) and outer.lineno < step.lineno:
-                yield (delete(source, step), before(source, outer, source.of(step)))
+                yield (source.delete(step), source.insert_before(outer, source.of(step)))
 
 
 def _clip_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Move the call that clips gradients below the backward that fills them."""
     for last in _backwards(source, at):
         if source.block(last) is source.block(at) and last.lineno >= at.lineno and isinstance(at, ast.Expr):
-            yield (delete(source, at), after(source, last, source.of(at)))
+            yield (source.delete(at), source.insert_after(last, source.of(at)))
 
 
 def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Clear the gradients before backward, or after the update that uses them."""
-    code = _CODE.search(fault.change)
-    named = [code[1].removesuffix(".zero_grad()")] if code else []
-    names = _names_of_optimizers(source, at)
+    code, names = _code_in(fault), _names_of_optimizers(source, at)
+    named = code.removesuffix(".zero_grad()")
     # The optimizer that the change names, or else the one whose step comes next, is most likely the right one.
-    for name in dict.fromkeys([*(one for one in named if one in names), *names]):
-        yield (before(source, at, f"{name}.zero_grad()"),)
-    leaf = code[1].partition(".grad")[0] if code else ""
+    for name in sorted(names, key=lambda name: name != named):
+        yield (source.insert_before(at, f"{name}.zero_grad()"),)
+    leaf = code.partition(".grad")[0]
     updates = [one for one in source.statements() if f"{leaf}.grad" in ast.unparse(one) and not hasattr(one, "body")]
-    yield from ((after(source, update, code[1]),) for update in updates if leaf and code and update is not at)
+    yield from ((source.insert_after(update, code),) for update in updates if leaf and update is not at)
 
 
 def _names_of_optimizers(source: EditableSource, at: ast.stmt) -> list[str]:
@@ -383,41 +378,41 @@ def _owner(source: EditableSource, call: ast.Call) -> str:
 
 def _steps_beside(source: EditableSource, at: ast.stmt) -> list[ast.Call]:
     """Return the calls of `step()` in the function of a statement, without those of schedulers and of environments."""
-    function = next((one for one in source.ancestors(at) if isinstance(one, FUNCTIONS)), None)
-    steps = calls_of(function, "step") if function else ()
+    function = source.scope(at)
+    steps = calls_of(function, "step") if function is not source.tree else ()
     return [one for one in steps if not one.args and "sched" not in _owner(source, one).lower()]
 
 
 def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Add the underscore of an in-place method to a call whose result is not used."""
     for call in calls(at):
-        if isinstance(call.func, ast.Attribute) and isinstance(at, ast.Expr) and at.value is call:
-            yield (insert(source, call.func, "_", after=True),)
+        if isinstance(call.func, ast.Attribute) and is_whole_statement(at, call):
+            yield (source.insert(call.func, "_", after=True),)
 
 
 def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Compute a value again in the loop that uses it, or cut its history, as the change says: before the loop, or after backward."""
-    code = _CODE.search(fault.change)
-    for statement in _backwards(source, at) if code and "detach" in code[1] else ():
+    code = _code_in(fault)
+    for statement in _backwards(source, at) if "detach" in code else ():
         loop = next((one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While)), at)
         if isinstance(loop, ast.For | ast.While) and loop not in source.ancestors(at):
             if source.stands_alone(at) and not _DRAWN.search(source.of(at)):
-                yield (delete(source, at), before(source, loop.body[0], source.of(at)))
-            yield (after(source, at, code[1]),)  # type: ignore[index]
-        yield (after(source, statement, code[1]),)  # type: ignore[index]
+                yield (source.delete(at), source.insert_before(loop.body[0], source.of(at)))
+            yield (source.insert_after(at, code),)
+        yield (source.insert_after(statement, code),)
     if isinstance(at, ast.Assign) and isinstance(at.value, ast.Tuple):
-        each = [replace(source, value, f"{source.operand(value)}.detach()") for value in at.value.elts]
+        each = [source.replace(value, f"{source.operand(value)}.detach()") for value in at.value.elts]
         yield from (tuple(each), *((edit,) for edit in each))
     elif isinstance(at, ast.Assign) and len(at.targets) == 1 and not isinstance(at.targets[0], ast.Tuple | ast.List):
-        yield (replace(source, at.value, f"{source.operand(at.value)}.detach()"),)
+        yield (source.replace(at.value, f"{source.operand(at.value)}.detach()"),)
 
 
 def _copy_target(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Copy the values of a prediction where a target is another name of it."""
-    code = _CODE.search(fault.change)
-    for made in source.nodes(ast.Assign) if code else ():
-        if isinstance(made.value, ast.Name) and f"{made.value.id}.detach().clone()" == code[1]:  # type: ignore[index]
-            yield (replace(source, made.value, code[1]),)  # type: ignore[index]
+    code = _code_in(fault)
+    for made in source.nodes(ast.Assign):
+        if isinstance(made.value, ast.Name) and f"{made.value.id}.detach().clone()" == code:
+            yield (source.replace(made.value, code),)
 
 
 def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -425,28 +420,28 @@ def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
     for call in (one for one in calls(at) if called(one) in ("sqrt", "rsqrt", "log") and not one.keywords):
         value = call.args[0] if call.args else getattr(call.func, "value", None)
         if value is not None:
-            yield (replace(source, value, f"{source.operand(value)}.clamp(min=1e-12)"),)
+            yield (source.replace(value, f"{source.operand(value)}.clamp(min=1e-12)"),)
 
 
 def _follow_rule(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Set the keyword that the rule is about: the dtype of a leaf, `sparse` of an embedding, `use_reentrant` of a checkpoint."""
     for call in calls(at):
         if "requires_grad" in {keyword.arg for keyword in call.keywords}:
-            yield (Edit(source.span(call)[1] - 1, source.span(call)[1] - 1, ", dtype=torch.float32"),)
+            yield (source.add_argument(call, "dtype=torch.float32"),)
     for keyword in source.nodes(ast.keyword, source.tree if "sparse=False" in fault.change else at):
         if keyword.arg in ("sparse", "use_reentrant"):
-            yield (replace(source, keyword.value, "False"),)
+            yield (source.replace(keyword.value, "False"),)
 
 
 def _require_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Let a tensor require grad where it is made, or the parameters of an optimizer before that is made."""
-    if code := _CODE.search(fault.change):
-        yield (after(source, at, code[1]),)
+    if code := _code_in(fault):
+        yield (source.insert_after(at, code),)
         return
     for made, given in _optimizers(source):
         text = source.of(given)
         if text.endswith(".parameters()"):
-            yield (before(source, made, f"{text.removesuffix('.parameters()')}.requires_grad_()"),)
+            yield (source.insert_before(made, f"{text.removesuffix('.parameters()')}.requires_grad_()"),)
 
 
 CHANGES: dict[str, Change] = {

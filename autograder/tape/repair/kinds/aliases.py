@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
-from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, delete, insert, remove_header, replace
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called, imported, of_module
-from autograder.tape.repair.kinds.clones import bindings, first_name
+from autograder.tape.repair.edits import Edit, EditableSource, Edits
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called, of_module
+from autograder.tape.repair.kinds.clones import first_name
 from autograder.tape.repair.kinds.out_of_place import MAKERS, chain, drop_underscores, expand_operator, made
 
 COPIES = {"numpy": ".copy()", "__array__": ".copy()"} | dict.fromkeys(
@@ -19,9 +19,9 @@ COPIES = {"numpy": ".copy()", "__array__": ".copy()"} | dict.fromkeys(
 
 def copy_alias(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `d.detach()` with `d.detach().clone()`, likewise `.data`, and add `.copy()` to `.numpy()`: each alone, then all."""
-    source, modules = program.source, imported(program.source)
+    source = program.source
     nodes = list(ast.walk(source.tree))
-    of_modules = {node for node in nodes if isinstance(node, ast.Attribute) and first_name(node) in modules}
+    of_modules = {node for node in nodes if isinstance(node, ast.Attribute) and first_name(node) in source.imported}
     # Attributes of modules are such as `torch.utils.data`.
     yield from each_then_all("copy, not an alias", [copy_one(source, node) for node in nodes if node not in of_modules])
 
@@ -41,7 +41,7 @@ def copy_one(source: EditableSource, node: Any) -> Edits:
     if isinstance(node, ast.Call) and called(node) in COPIES:
         is_numpy = of_module(source, node) and source.of(node.func).split(".")[0] in ("np", "numpy")
         copying = ".copy()" if called(node) == "from_dlpack" and is_numpy else COPIES[called(node)]
-        return (insert(source, node, copying, after=True),)
+        return (source.insert(node, copying, after=True),)
     return ()
 
 
@@ -70,7 +70,7 @@ def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
     If the alias has a name, replace `a = b.detach()` with `a = b`.
     """
     for write in program.writes:
-        for binding in bindings(program.source, program.source.of(write.root)):
+        for binding in program.source.bindings(program.source.of(write.root)):
             if edits := remove_aliases(program.source, binding.value):
                 yield Candidate("write where autograd sees it", edits)
         edits = remove_aliases(program.source, write.target)
@@ -91,11 +91,11 @@ def rebind_tracked(source: EditableSource, write: InPlaceWrite, edits: Edits) ->
     name = source.of(write.root)
     if isinstance(write.node, ast.AugAssign):
         return (*edits, *expand_operator(source, write.node, name))
-    if not (isinstance(write.statement, ast.Expr) and write.statement.value is write.node):
+    if not write.is_alone:
         return ()
     if any(called(link) in MAKERS for link in chain(write.node)):
         return made(source, write)
-    return (insert(source, write.node, f"{name} = "), *edits, *drop_underscores(source, write.node))
+    return (source.insert(write.node, f"{name} = "), *edits, *drop_underscores(source, write.node))
 
 
 def remove_aliases(source: EditableSource, within: ast.AST) -> Edits:
@@ -118,7 +118,7 @@ def keep_attached(program: BrokenProgram) -> Iterator[Candidate]:
         return
     for node in ast.walk(program.source.tree):
         if is_detached_in_place(node):
-            yield Candidate("keep the graph", (delete(program.source, node),))
+            yield Candidate("keep the graph", (program.source.delete(node),))
         elif edit := remove_alias(program.source, node):
             yield Candidate("keep the graph", (edit,))
 
@@ -133,10 +133,10 @@ def require_grad_earlier(program: BrokenProgram) -> Iterator[Candidate]:
     for statement in program.source.statements():
         call = statement.value if isinstance(statement, ast.Expr) else None
         if isinstance(call, ast.Call) and called(call) == "requires_grad_" and isinstance(call.func, ast.Attribute):
-            for made in bindings(program.source, program.source.of(call.func.value)):
+            for made in program.source.bindings(program.source.of(call.func.value)):
                 if made.lineno < statement.lineno:
-                    moved = after(program.source, made, program.source.of(statement))
-                    yield Candidate("ask for the gradient first", (delete(program.source, statement), moved))
+                    moved = program.source.insert_after(made, program.source.of(statement))
+                    yield Candidate("ask for the gradient first", (program.source.delete(statement), moved))
 
 
 def detach_for_numpy(program: BrokenProgram) -> Iterator[Candidate]:
@@ -153,9 +153,9 @@ def remove_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
     for block in program.source.nodes(ast.With):
         switches = [item.context_expr for item in block.items if is_no_grad(item.context_expr)]
         if switches and len(block.items) == 1 and block.body[0].lineno > block.lineno:
-            yield Candidate("let autograd record it", remove_header(program.source, block))
+            yield Candidate("let autograd record it", program.source.remove_header(block))
         elif switches:
-            edits = tuple(replace(program.source, switch, "torch.enable_grad()") for switch in switches)
+            edits = tuple(program.source.replace(switch, "torch.enable_grad()") for switch in switches)
             yield Candidate("let autograd record it", edits)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, before, insert, replace
+from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.inplace_finder import called, calls_of, find_writes
 from autograder.tape.repair.kinds.aliases import remove_aliases
 
@@ -26,7 +26,7 @@ def mark_dirty(program: BrokenProgram) -> Iterator[Candidate]:
             for write in find_writes(program.source, statement):
                 if names and isinstance(write.root, ast.Name) and write.root.id in names[1:]:
                     text = f"{names[0]}.mark_dirty({write.root.id})"
-                    yield Candidate("mark_dirty", (before(program.source, statement, text),))
+                    yield Candidate("mark_dirty", (program.source.insert_before(statement, text),))
 
 
 def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
@@ -38,7 +38,7 @@ def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
         for copy in ("", ".clone()"):
             yield Candidate("save_for_backward", save_through_context(program.source, forward, stashes, copy))
         copies = [(stash.value, f"{program.source.operand(stash.value)}.clone()") for stash in stashes]
-        yield Candidate("clone before the save", tuple(replace(program.source, *copy) for copy in copies))
+        yield Candidate("clone before the save", tuple(program.source.replace(*copy) for copy in copies))
 
 
 def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
@@ -62,12 +62,12 @@ def save_through_context(source: EditableSource, forward: ast.FunctionDef, stash
     stash = stashes[0]
     context, name = ast.unparse(stash.targets[0].value), stash.targets[0].attr
     value = source.operand(stash.value) if copy else source.of(stash.value)
-    edits = [replace(source, stash, f"{context}.save_for_backward({value}{copy})")]
+    edits = [source.replace(stash, f"{context}.save_for_backward({value}{copy})")]
     for node in source.nodes(ast.Attribute, holder):
         if node.attr == name and isinstance(node.ctx, ast.Load):
             owner = source.of(node.value)
             if owner == backward_context(source.scope(node)):
-                edits.append(replace(source, node, f"{owner}.saved_tensors[0]"))
+                edits.append(source.replace(node, f"{owner}.saved_tensors[0]"))
     return tuple(edits)
 
 
@@ -81,7 +81,7 @@ def backward_context(function: ast.AST) -> str:
 def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `ctx.save_for_backward(x)` with `ctx.save_for_backward(x.clone())`."""
     for call in calls_of(program.source.tree, "save_for_backward"):
-        edits = tuple(replace(program.source, one, f"{program.source.operand(one)}.clone()") for one in call.args)
+        edits = tuple(program.source.replace(one, f"{program.source.operand(one)}.clone()") for one in call.args)
         yield Candidate("clone before the save", edits)
 
 
@@ -96,12 +96,12 @@ def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
         kind = translatable("return a new gradient") if effect else translatable("return a new output")
         if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and called(last.value).endswith("_"):
             end = program.source.span(last.value.func)[1]
-            edits = (Edit(end - 1, end, ""), insert(program.source, last, "return "))
+            edits = (Edit(end - 1, end, ""), program.source.insert(last, "return "))
             yield Candidate(kind, edits if effect else (*edits, *remove_aliases(program.source, last)), effect)
         elif not program.source.nodes(ast.Return, node):
             given = {argument.arg for argument in node.args.args}
             written = [write for write in program.writes if program.source.scope(write.statement) is node]
             for name in dict.fromkeys(program.source.of(write.root) for write in written):
-                copied = before(program.source, node.body[0], f"{name} = {name}.clone()")
+                copied = program.source.insert_before(node.body[0], f"{name} = {name}.clone()")
                 if name in given:
-                    yield Candidate(kind, (copied, after(program.source, last, f"return {name}")), effect)
+                    yield Candidate(kind, (copied, program.source.insert_after(last, f"return {name}")), effect)

@@ -8,21 +8,10 @@ from collections.abc import Iterator
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import (
-    Edit,
-    EditableSource,
-    Edits,
-    after,
-    before,
-    carried_names,
-    insert,
-    paths_in,
-    read_unbound,
-    remove_header,
-    replace,
-)
+from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.inplace_finder import calls_of
-from autograder.tape.repair.kinds.order import calls_backward, names_bound, names_loaded, needed_for
+from autograder.tape.repair.kinds.order import calls_backward, needed_for
+from autograder.tape.repair.names_in_code import carried_names, names_bound, names_loaded, paths_in, read_unbound
 
 KIND = translatable("detach the carried state")
 
@@ -52,7 +41,7 @@ def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
         stored = {ast.unparse(target.value if isinstance(target, ast.Subscript) else target) for target in targets}
         asked = ast.unparse(block.test)
         if not block.orelse and block.body[0].lineno > block.lineno and any(name in asked for name in stored):
-            yield Candidate(translatable("compute it in each call"), remove_header(program.source, block))
+            yield Candidate(translatable("compute it in each call"), program.source.remove_header(block))
 
 
 def of_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
@@ -61,8 +50,8 @@ def of_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
         if isinstance(loop, ast.For | ast.While) and any(calls_backward(statement) for statement in loop.body):
             for name in carried_names(loop):
                 for text in detached(name):
-                    yield name, (before(source, loop.body[0], text),)
-                    yield name, (after(source, loop.body[-1], text),)
+                    yield name, (source.insert_before(loop.body[0], text),)
+                    yield name, (source.insert_after(loop.body[-1], text),)
 
 
 def of_methods(source: EditableSource) -> Iterator[tuple[str, Edits]]:
@@ -70,7 +59,7 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     carried = list(carried_attributes(source))
     for name, reader in carried:
         for text in detached(name):
-            yield name, (before(source, reader, text),)
+            yield name, (source.insert_before(reader, text),)
             yield name, (detach_if_set(source, name, reader, text),)
     if len(carried) > 1:
         edits = (detach_if_set(source, name, reader, detached(name)[0]) for name, reader in carried)
@@ -90,7 +79,7 @@ def carried_attributes(source: EditableSource) -> Iterator[tuple[str, ast.stmt]]
 
 def detach_if_set(source: EditableSource, name: str, reader: ast.stmt, text: str) -> Edit:
     """Return the edit that detaches an attribute before a statement, unless it is still None."""
-    return before(source, reader, f"if {name} is not None:\n{source.unit}{text}")
+    return source.insert_before(reader, f"if {name} is not None:\n{source.unit}{text}")
 
 
 def of_functions(source: EditableSource) -> Iterator[tuple[str, Edits]]:
@@ -101,7 +90,7 @@ def of_functions(source: EditableSource) -> Iterator[tuple[str, Edits]]:
         stored, read = (set().union(*(paths_in(one, how) for one in rest)) for how in (ast.Store, ast.Load))
         for name in sorted({*outer.names} & stored & read):
             for text in detached(name):
-                yield name, (after(source, outer, text),)
+                yield name, (source.insert_after(outer, text),)
 
 
 def given_to_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
@@ -114,7 +103,7 @@ def given_to_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
                 if isinstance(value, ast.Tuple | ast.Name | ast.Subscript):
                     for name in sorted(names_bound(statement) & names_loaded(loop)):
                         for text in reversed(detached(name)):
-                            yield name, (after(source, statement, text),)
+                            yield name, (source.insert_after(statement, text),)
 
 
 def of_items(source: EditableSource) -> Iterator[tuple[str, Edits]]:
@@ -122,7 +111,7 @@ def of_items(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     for statement in source.nodes(ast.Assign):
         target, value = statement.targets[0], statement.value
         if isinstance(target, ast.Subscript) and not isinstance(value, ast.Constant):
-            edit = replace(source, value, f"{source.operand(value)}.detach()")
+            edit = source.replace(value, f"{source.operand(value)}.detach()")
             yield source.of(target.value), (edit,)
 
 
@@ -142,7 +131,7 @@ def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
             for name in used_names(program.source, statement):
                 if is_used_elsewhere(program.source, name, statement):
                     yield from computed_again(program.source, name.id, statement)
-                    edits = (insert(program.source, name, ".detach()", after=True),)
+                    edits = (program.source.insert(name, ".detach()", after=True),)
                     message = Message(
                         "change.second_loss|No gradient flows from the second loss through {name} any more.",
                         name=name.id,
@@ -162,7 +151,7 @@ def computed_again(source: EditableSource, name: str, user: ast.stmt) -> Iterato
                 "what {name} was computed from.", name=name,
             )  # fmt: skip
             text = f"{name} = {source.of(value.func)}({given})"
-            yield Candidate("compute it again, detached", (before(source, user, text),), message)
+            yield Candidate("compute it again, detached", (source.insert_before(user, text),), message)
 
 
 def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
-from autograder.tape.repair.edits import EditableSource, Edits, before, insert, paths_in, remove_header, replace
-from autograder.tape.repair.inplace_finder import called, calls_of, imported, is_path, of_module, parts, trace
+from autograder.tape.repair.edits import EditableSource, Edits
+from autograder.tape.repair.inplace_finder import called, calls_of, is_path, of_module, parts, trace
+from autograder.tape.repair.names_in_code import paths_in
 
 MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")
-LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
 
 def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
@@ -43,34 +43,33 @@ def clone_result(program: BrokenProgram) -> Iterator[Candidate]:
         value = value.elt if isinstance(value, ast.ListComp) else value
         if isinstance(statement, ast.Assign | ast.Return) and isinstance(value, ast.Call | ast.BinOp):
             text = program.source.operand(value)
-            yield Candidate("clone what was saved", (replace(program.source, value, f"{text}.clone()"),))
+            yield Candidate("clone what was saved", (program.source.replace(value, f"{text}.clone()"),))
 
 
 def add_clones(source: EditableSource, some: list[ast.expr]) -> Edits:
     """Return the edits that add `.clone()` to each expression."""
-    return tuple(insert(source, node, ".clone()", after=True) for node in some)
+    return tuple(source.insert(node, ".clone()", after=True) for node in some)
 
 
 def operands(source: EditableSource, statement: ast.stmt) -> list[ast.expr]:
     """Return the names, attributes and subscripts whose values the statement reads, in the order of the source."""
     roots = [statement.value] if isinstance(statement, ast.Assign | ast.AugAssign) else list(parts(statement))
-    modules = imported(source)
-    return [value for root in roots if root for value in values_in(root, source, modules)]
+    return [value for root in roots if root for value in values_in(root, source)]
 
 
-def values_in(node: ast.AST, source: EditableSource, modules: set[str]) -> Iterator[ast.expr]:
+def values_in(node: ast.AST, source: EditableSource) -> Iterator[ast.expr]:
     """Yield the outermost names, attributes and subscripts below a node whose values are read, without called functions."""
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and not of_module(source, node):
-            yield from values_in(node.func.value, source, modules)
+            yield from values_in(node.func.value, source)
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
-            yield from values_in(argument, source, modules)
+            yield from values_in(argument, source)
     elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and is_path(trace(node)[0] or node):
-        if first_name(node) not in modules and not (isinstance(node, ast.Name) and node.id == "self"):
+        if first_name(node) not in source.imported and not (isinstance(node, ast.Name) and node.id == "self"):
             yield node
     else:
         for child in ast.iter_child_nodes(node):
-            yield from values_in(child, source, modules)
+            yield from values_in(child, source)
 
 
 def first_name(node: ast.AST) -> str:
@@ -85,19 +84,13 @@ def clone_view(program: BrokenProgram) -> Iterator[Candidate]:
     names = [name for _, name in program.saving_statements]
     names += [program.source.of(write.root) for write in program.blamed]
     for name in dict.fromkeys(names):
-        for statement in bindings(program.source, name):
+        for statement in program.source.bindings(name):
             value = statement.value
             if isinstance(value, ast.Subscript | ast.Name | ast.Attribute | ast.Call):
                 yield Candidate("clone where it is taken", add_clones(program.source, [value]))
             elif isinstance(value, ast.IfExp):
                 text = program.source.of(value)
-                yield Candidate("clone where it is taken", (replace(program.source, value, f"({text}).clone()"),))
-
-
-def bindings(source: EditableSource, name: str) -> list[ast.Assign]:
-    """Return the plain assignments to a name (or `self.name`), last first."""
-    found = [statement for statement in source.statements() if isinstance(statement, ast.Assign)]
-    return [statement for statement in reversed(found) if name in [source.of(target) for target in statement.targets]]
+                yield Candidate("clone where it is taken", (program.source.replace(value, f"({text}).clone()"),))
 
 
 def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
@@ -105,32 +98,27 @@ def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
     for write in program.writes:
         if not set(write.path) & {"data", "detach", "numpy"}:
             name = program.source.of(write.root)
-            around = loops(program.source, write.statement)
+            around = program.source.loops(write.statement)
             targets = [outer.target for outer in around if isinstance(outer, ast.For)]
             is_loop_variable = any(name in paths_in(target, ast.Store) for target in targets)
             below = [one for one in program.source.block(write.statement) if one.lineno > write.statement.lineno]
             is_read_later = any(name in paths_in(one, ast.Load) for one in below)
             # A copy that only the loop variable refers to reaches nothing.
             for place in [*reversed(around), write.statement] if is_read_later or not is_loop_variable else ():
-                yield Candidate("clone before the write", (before(program.source, place, f"{name} = {name}.clone()"),))
-
-
-def loops(source: EditableSource, statement: ast.stmt) -> list[ast.For | ast.While | ast.AsyncFor]:
-    """Return the loops around the statement in its function, innermost first."""
-    scope = source.scope(statement)
-    around = [node for node in source.ancestors(statement) if isinstance(node, LOOPS)]
-    return [outer for outer in around if source.scope(outer) is scope]
+                yield Candidate(
+                    "clone before the write", (program.source.insert_before(place, f"{name} = {name}.clone()"),)
+                )
 
 
 def clone_base(program: BrokenProgram) -> Iterator[Candidate]:
     """Add `b = b.clone()` before a view `v = b[0]` that is modified, so that v and b still share memory."""
     for write in program.blamed:
-        for statement in bindings(program.source, program.source.of(write.root)):
+        for statement in program.source.bindings(program.source.of(write.root)):
             root, path = trace(statement.value)
             if root is not None and path:
                 name = program.source.of(root)
                 text = f"{name} = {name}.clone()"
-                yield Candidate("clone before the view is taken", (before(program.source, statement, text),))
+                yield Candidate("clone before the view is taken", (program.source.insert_before(statement, text),))
 
 
 def clone_argument(program: BrokenProgram) -> Iterator[Candidate]:
@@ -142,7 +130,7 @@ def clone_argument(program: BrokenProgram) -> Iterator[Candidate]:
         names = [argument.arg for argument in function.args.args]
         if write.root.id in names and write.root.id not in ("self", "cls"):
             text = f"{write.root.id} = {write.root.id}.clone()"
-            yield Candidate("clone the argument", (before(program.source, first_statement(function), text),))
+            yield Candidate("clone the argument", (program.source.insert_before(first_statement(function), text),))
             yield from clone_at_calls(program.source, function, names, write.root.id)
 
 
@@ -159,7 +147,7 @@ def clone_at_calls(
     found = calls_of(source.tree, function.name)
     given = [call.args[place] for call in found if place < len(call.args)]
     given += [word.value for call in found for word in call.keywords if word.arg == name]
-    edits: list[Edits] = [(replace(source, value, f"{source.operand(value)}.clone()"),) for value in given]
+    edits: list[Edits] = [(source.replace(value, f"{source.operand(value)}.clone()"),) for value in given]
     yield from each_then_all("clone at the call", edits)
 
 
@@ -174,13 +162,13 @@ def separate_views(program: BrokenProgram) -> Iterator[Candidate]:
     source = program.source
     for node in calls_of(source.tree, *MULTI_VIEWS):
         if single := single_views(source, node):
-            yield from with_header(source, node, (replace(source, node, single),))
+            yield from with_header(source, node, (source.replace(node, single),))
     if "view" in program.verdict.error_message:
         for loop in source.nodes(ast.comprehension) + source.nodes(ast.For):
             yield from taken_by_index(source, loop)
     for node in calls_of(source.tree, *MULTI_VIEWS):
         text = f"[part.clone() for part in {source.of(node)}]"
-        yield Candidate("clone each part", (replace(source, node, text),))
+        yield Candidate("clone each part", (source.replace(node, text),))
 
 
 def single_views(source: EditableSource, node: ast.Call) -> str:
@@ -208,8 +196,8 @@ def taken_by_index(source: EditableSource, loop: ast.comprehension | ast.For) ->
     for rows in loop.iter.args if is_zip else [loop.iter]:  # type: ignore[attr-defined]
         is_named = isinstance(rows, ast.Name | ast.Attribute | ast.Subscript)
         name = source.of(rows) if is_named else "base"
-        named = () if is_named else (before(source, block, f"base = {source.of(rows)}"),)
-        edits = (*named, replace(source, rows, f"({name}[place] for place in range(len({name})))"))
+        named = () if is_named else (source.insert_before(block, f"base = {source.of(rows)}"),)
+        edits = (*named, source.replace(rows, f"({name}[place] for place in range(len({name})))"))
         yield from with_header(source, loop, edits)
 
 
@@ -219,5 +207,5 @@ def with_header(source: EditableSource, node: ast.AST, edits: Edits) -> Iterator
     around = [node for node in source.ancestors(node) if isinstance(node, ast.With)]
     for block in around[:1]:
         if "no_grad" in source.of(block.items[0].context_expr):
-            yield Candidate(kind, (*remove_header(source, block), *edits))
+            yield Candidate(kind, (*source.remove_header(block), *edits))
     yield Candidate(kind, edits)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, before, insert, replace, wrap
+from autograder.tape.repair.edits import Edit, EditableSource
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls_of
 
 SUMMED = Message("change.added_up|The gradients of all its elements are added up.")
@@ -18,7 +18,7 @@ SUMMED = Message("change.added_up|The gradients of all its elements are added up
 def write_under_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
     """Set a leaf's new value under `torch.no_grad()`, as `nn.init` and the optimizers do."""
     for write in leaf_writes(program):
-        if edits := wrap(program.source, write.statement, "with torch.no_grad():"):
+        if edits := program.source.wrap(write.statement, "with torch.no_grad():"):
             yield Candidate("write under no_grad", edits)
 
 
@@ -27,11 +27,11 @@ def update_average(program: BrokenProgram) -> Iterator[Candidate]:
     if program.verdict.outcome == "correct":
         return
     clones = [call for call in calls_of(program.source.tree, "clone") if not call.args]
-    starts = tuple(insert(program.source, call.func.value, ".detach()", after=True) for call in clones)  # type: ignore[attr-defined]
+    starts = tuple(program.source.insert(call.func.value, ".detach()", after=True) for call in clones)  # type: ignore[attr-defined]
     for write in program.writes:
         text = program.source.of(write.statement)
         if re.search(r"\.(mul|lerp)_\(|\.copy_\(.*\*", text) and not program.source.of(write.root).endswith(".grad"):
-            edits = wrap(program.source, write.statement, "with torch.no_grad():")
+            edits = program.source.wrap(write.statement, "with torch.no_grad():")
             for more in ((), starts) if edits else ():
                 changes = Message("change.average|The average is not a part of the graph any more.")
                 yield Candidate(translatable("update the average under no_grad"), (*edits, *more), changes)
@@ -49,7 +49,7 @@ def write_into_copy(program: BrokenProgram) -> Iterator[Candidate]:
         if isinstance(write.root, ast.Name):
             name = write.root.id
             new = f"new_{name}"
-            copied = before(program.source, write.statement, f"{new} = {name}.clone()")
+            copied = program.source.insert_before(write.statement, f"{new} = {name}.clone()")
             renamed, end = rename_below(program.source, write, new), program.source.span(write.statement)[1]
             if any(edit.start >= end for edit in renamed):  # else the copy would not be used
                 yield Candidate("write into a copy of the leaf", (copied, *renamed))
@@ -73,10 +73,10 @@ def clone_gradient(program: BrokenProgram) -> Iterator[Candidate]:
         if node.attr != "grad":
             continue
         if isinstance(node.ctx, ast.Load) and not isinstance(holder, ast.Attribute | ast.Subscript | ast.Compare):
-            yield Candidate("clone the gradient", (insert(program.source, node, ".clone()", after=True),))
+            yield Candidate("clone the gradient", (program.source.insert(node, ".clone()", after=True),))
         if isinstance(node.ctx, ast.Store) and isinstance(holder, ast.Assign):
             text = f"{program.source.operand(holder.value)}.clone()"
-            yield Candidate("clone the gradient", (replace(program.source, holder.value, text),))
+            yield Candidate("clone the gradient", (program.source.replace(holder.value, text),))
 
 
 def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
@@ -88,7 +88,7 @@ def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
         owner = call.func.value if called(call) == "zero_" and isinstance(call.func, ast.Attribute) else None
         if isinstance(owner, ast.Attribute) and owner.attr == "grad":
             text = f"{program.source.of(owner)} = None"
-            yield Candidate("set the gradient to None", (replace(program.source, call, text),))
+            yield Candidate("set the gradient to None", (program.source.replace(call, text),))
 
 
 def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
@@ -112,14 +112,12 @@ def restore_random_state(program: BrokenProgram) -> Iterator[Candidate]:
     """Set `preserve_rng_state=True`: without it, a checkpointed block draws other random numbers in backward."""
     for call in program.source.nodes(ast.Call):
         for given in (word for word in call.keywords if word.arg == "preserve_rng_state"):
-            yield Candidate("restore the random state", (replace(program.source, given.value, "True"),))
+            yield Candidate("restore the random state", (program.source.replace(given.value, "True"),))
 
 
 def with_retain(source: EditableSource, call: ast.Call) -> Edit:
     """Return the edit that sets `retain_graph=True` in a call of backward."""
-    stop = source.span(call)[1]
     for word in call.keywords:
         if word.arg == "retain_graph":
-            return replace(source, word.value, "True")
-    comma = ", " if call.args or call.keywords else ""
-    return Edit(stop - 1, stop - 1, f"{comma}retain_graph=True")
+            return source.replace(word.value, "True")
+    return source.add_argument(call, "retain_graph=True")

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, replace
+from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called
-from autograder.tape.repair.kinds.clones import bindings, loops
 
 OPERATORS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/"}
 
@@ -31,7 +30,7 @@ def rebuild(source: EditableSource, loop: ast.For, write: InPlaceWrite) -> Edits
     held, key = found
     each = f"for {source.of(loop.target)} in {source.of(loop.iter)}"
     built = f"{{{key}: {value} {each}}}" if key else f"[{value} {each}]"
-    return (replace(source, loop, f"{held} = {built}"),)
+    return (source.replace(loop, f"{held} = {built}"),)
 
 
 def new_value(source: EditableSource, write: InPlaceWrite) -> str:
@@ -67,15 +66,15 @@ def container(loop: ast.For, name: str) -> tuple[str, str] | None:
 def stack_rows(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `out = zeros(n, m)` and `out[t] = h` in a loop with `out = []`, `out.append(h)` and `out = torch.stack(out)`."""
     for write in program.writes:
-        if isinstance(write.node, ast.Assign) and write.path == ("[]",) and loops(program.source, write.statement):
-            for made in bindings(program.source, program.source.of(write.root))[-1:]:
+        if isinstance(write.node, ast.Assign) and write.path == ("[]",) and program.source.loops(write.statement):
+            for made in program.source.bindings(program.source.of(write.root))[-1:]:
                 if isinstance(made.value, ast.Call) and (edits := collect_in_list(program, write, made)):
                     yield Candidate("collect in a list and stack", edits)
 
 
 def collect_in_list(program: BrokenProgram, write: InPlaceWrite, made: ast.Assign) -> Edits:
     """Return the edits for one buffer, or () if its index is not a single loop variable."""
-    loop = loops(program.source, write.statement)[0]
+    loop = program.source.loops(write.statement)[0]
     index = write.target.slice
     places = index.elts if isinstance(index, ast.Tuple) else [index]
     steps = [at for at, index in enumerate(places) if not isinstance(index, ast.Slice)]
@@ -84,9 +83,9 @@ def collect_in_list(program: BrokenProgram, write: InPlaceWrite, made: ast.Assig
     name, value, dimension = program.source.of(write.root), program.source.of(write.node.value), steps[0]
     option = f", dim={dimension}" if dimension else ""
     return (
-        replace(program.source, made.value, "[]"),
-        replace(program.source, write.node, f"{name}.append({value})"),
-        after(program.source, loop, f"{name} = torch.stack({name}{option})"),
+        program.source.replace(made.value, "[]"),
+        program.source.replace(write.node, f"{name}.append({value})"),
+        program.source.insert_after(loop, f"{name} = torch.stack({name}{option})"),
         *index_by_step(program, write, loop, dimension),
     )
 
@@ -96,4 +95,4 @@ def index_by_step(program: BrokenProgram, write: InPlaceWrite, loop: ast.For, di
     for node in program.source.nodes(ast.Subscript, loop):
         same = isinstance(node.ctx, ast.Load) and ast.unparse(node.value) == ast.unparse(write.root)
         if same and isinstance(node.slice, ast.Tuple):
-            yield replace(program.source, node.slice, program.source.of(node.slice.elts[dimension]))
+            yield program.source.replace(node.slice, program.source.of(node.slice.elts[dimension]))

@@ -10,10 +10,10 @@ from itertools import takewhile
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, after, before, carried_names, dedent, delete, replace
-from autograder.tape.repair.inplace_finder import called, calls, calls_of
-from autograder.tape.repair.kinds.clones import loops
+from autograder.tape.repair.edits import EditableSource
+from autograder.tape.repair.inplace_finder import called, called_in, calls_of
 from autograder.tape.repair.kinds.leaves import with_retain
+from autograder.tape.repair.names_in_code import carried_names, names_bound, names_loaded
 
 KIND = translatable("both losses backward before either step")
 MADE = (ast.Assign, ast.AnnAssign, ast.AugAssign)
@@ -53,12 +53,12 @@ def clears(statement: ast.stmt) -> bool:
 
 def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) -> Iterator[Candidate]:
     """Yield the move before a statement: once as it is, and once with `retain_graph=True` for the other loss."""
-    removed = tuple(delete(source, statement) for statement in moving)
-    yield Candidate(KIND, (*removed, before(source, first, "\n".join(dedent(source, one) for one in moving))))
+    removed = tuple(source.delete(statement) for statement in moving)
+    yield Candidate(KIND, (*removed, source.insert_before(first, "\n".join(source.dedented(one) for one in moving))))
     for call in calls_of(moving[-1], "backward"):
         kept = source.apply_to(moving[-1], [with_retain(source, call)])
-        text = "\n".join([*(dedent(source, statement) for statement in moving[:-1]), kept])
-        yield Candidate(KIND, (*removed, before(source, first, text)))
+        text = "\n".join([*(source.dedented(statement) for statement in moving[:-1]), kept])
+        yield Candidate(KIND, (*removed, source.insert_before(first, text)))
 
 
 def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iterator[Candidate]:
@@ -68,12 +68,10 @@ def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iter
     for call in calls_of(last, "backward"):
         if step_call is not None and isinstance(step_call.func, ast.Attribute):
             groups = f"{source.of(step_call.func.value)}.param_groups"
-            comma = ", " if call.args or call.keywords else ""
-            inputs = f'{comma}inputs=[p for group in {groups} for p in group["params"]]'
-            stop = source.span(call)[1]
-            text = source.apply_to(last, [Edit(stop - 1, stop - 1, inputs)])
-            moved = after(source, last, dedent(source, step))
-            yield Candidate(KIND, (delete(source, step), replace(source, last, text), moved))
+            inputs = f'inputs=[p for group in {groups} for p in group["params"]]'
+            text = source.apply_to(last, [source.add_argument(call, inputs)])
+            moved = source.insert_after(last, source.dedented(step))
+            yield Candidate(KIND, (source.delete(step), source.replace(last, text), moved))
 
 
 def both_calls_apart(program: BrokenProgram) -> Iterator[Candidate]:
@@ -87,7 +85,7 @@ def both_calls_apart(program: BrokenProgram) -> Iterator[Candidate]:
         if len(pair) == 2 and all(pair):
             for lines in _both_first(*pair):  # type: ignore[arg-type]
                 text = f"{source.newline}{source.indent(statement)}".join(lines)
-                yield Candidate(KIND, (replace(source, statement, text), delete(source, following[0])))
+                yield Candidate(KIND, (source.replace(statement, text), source.delete(following[0])))
 
 
 def _updates(function: ast.FunctionDef) -> bool:
@@ -171,16 +169,16 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
     """Move the modification, or `optimizer.step()`, after the last backward that needs the old values."""
     for statement in movable(program):
         for moving, last in reversed(followed_by_backward(program.source, statement)):
-            edits = (delete(program.source, moving), after(program.source, last, dedent(program.source, moving)))
+            edits = (program.source.delete(moving), program.source.insert_after(last, program.source.dedented(moving)))
             yield Candidate("move the write after backward", edits)
-        steps = "step" in {called(call) for call in calls(statement)}
-        around = loops(program.source, statement) if not steps else []
+        steps = "step" in called_in(statement)
+        around = program.source.loops(statement) if not steps else []
         for loop in around:
             inner = [one for one in around if loop in program.source.ancestors(one) and isinstance(one, ast.For)]
             is_bound = any(names_bound(one.target) & names_loaded(statement) for one in inner)
             if not is_bound and any(calls_backward(statement) for statement in loop.body):
-                removed = delete(program.source, with_its_if(program.source, statement))
-                moved = after(program.source, loop, program.source.of(statement))
+                removed = program.source.delete(with_its_if(program.source, statement))
+                moved = program.source.insert_after(loop, program.source.of(statement))
                 yield Candidate("move the write after the loop", (removed, moved))
 
 
@@ -205,7 +203,7 @@ def right_before_backward(source: EditableSource) -> list[ast.stmt]:
         if isinstance(last, ast.Expr) and calls_backward(last):
             block = source.block(last)
             before_it = takewhile(lambda one: isinstance(one, ast.Expr), reversed(block[: block.index(last)]))
-            found += [one for one in before_it if not {called(call) for call in calls(one)} & NO_WRITE]
+            found += [one for one in before_it if not called_in(one) & NO_WRITE]
     return found
 
 
@@ -231,7 +229,7 @@ def repeat_forward(program: BrokenProgram) -> Iterator[Candidate]:
     for statement in movable(program):
         for moving, last in followed_by_backward(program.source, statement):
             if text := leading_to(program, moving, last):
-                edits = (before(program.source, last, text),)
+                edits = (program.source.insert_before(last, text),)
                 yield Candidate("forward again after the write", edits, may_change=AGAIN)
 
 
@@ -241,11 +239,11 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
         return
     for last in program.at(program.error_lines):
         for place in [last, *first_statements(program.source, last)]:
-            carried = {name for loop in loops(program.source, last) for name in carried_names(loop)}
+            carried = {name for loop in program.source.loops(last) for name in carried_names(loop)}
             for count in range(1, 5):
                 text = last_assignments(program.source, place, last, count)
                 if text and not is_more_than_forward(text, carried):
-                    edits = (before(program.source, place, text),)
+                    edits = (program.source.insert_before(place, text),)
                     yield Candidate("forward again for each backward", edits, may_change=PER_BACKWARD)
 
 
@@ -259,7 +257,7 @@ def compute_in_closure(program: BrokenProgram) -> Iterator[Candidate]:
             for count in range(1, 5):
                 text = last_assignments(program.source, closure.body[0], last, count)
                 if text and not is_more_than_forward(text, set()):
-                    edits = (before(program.source, closure.body[0], text),)
+                    edits = (program.source.insert_before(closure.body[0], text),)
                     yield Candidate(translatable("compute it in the closure"), edits, may_change=PER_BACKWARD)
 
 
@@ -282,7 +280,7 @@ def last_assignments(source: EditableSource, place: ast.stmt, last: ast.stmt, co
     visible = [one for one in earlier if source.scope(one) in scopes and not creates_state(source, one)]
     visible.sort(key=lambda assignment: assignment.lineno)
     needed = [one for one in needed_for(names_loaded(last), visible) if one.lineno < place.lineno]
-    return "\n".join(dedent(source, one) for one in reversed(needed[:count]))
+    return "\n".join(source.dedented(one) for one in reversed(needed[:count]))
 
 
 def needed_for(names: set[str], earlier: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -314,7 +312,7 @@ def leading_to(program: BrokenProgram, write: ast.stmt, last: ast.stmt) -> str:
             stale |= names_bound(statement)
             reading.append(statement)
     needed = needed_for(names_loaded(last), reading)
-    return "\n".join(dedent(program.source, one) for one in reversed(needed)) if len(needed) <= LONGEST else ""
+    return "\n".join(program.source.dedented(one) for one in reversed(needed)) if len(needed) <= LONGEST else ""
 
 
 def uses_saved(program: BrokenProgram, statement: ast.stmt) -> bool:
@@ -322,19 +320,9 @@ def uses_saved(program: BrokenProgram, statement: ast.stmt) -> bool:
     if any(statement is saver for saver, _ in program.saving_statements):
         return True
     names = {getattr(program.source.scope(saver), "name", None) for saver, _ in program.saving_statements} - {None}
-    called_here = {called(call) for call in calls(statement)}
+    called_here = called_in(statement)
     defined = {one.name for one in program.source.statements() if isinstance(one, ast.FunctionDef | ast.ClassDef)}
     return bool(called_here & names) or ("forward" in names and bool(called_here & (names_loaded(statement) - defined)))
-
-
-def names_loaded(node: ast.AST) -> set[str]:
-    """Return the names that are read."""
-    return {node.id for node in ast.walk(node) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-
-
-def names_bound(node: ast.AST) -> set[str]:
-    """Return the names that are assigned."""
-    return {node.id for node in ast.walk(node) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:
@@ -347,6 +335,6 @@ def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:
             between = block[block.index(saver) : block.index(statement)]
             # An optimizer's step needs the gradients of the backward before it.
             if between and not any(calls_backward(statement) for statement in between):
-                moved = before(program.source, saver, dedent(program.source, statement))
-                edits = (delete(program.source, statement), moved)
+                moved = program.source.insert_before(saver, program.source.dedented(statement))
+                edits = (program.source.delete(statement), moved)
                 yield Candidate("move the write before the save", edits, may_change=EARLIER)

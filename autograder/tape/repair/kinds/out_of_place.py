@@ -8,8 +8,16 @@ from collections.abc import Iterator
 
 from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
-from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, replace
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, of_module, targets, trace
+from autograder.tape.repair.edits import Edit, EditableSource, Edits
+from autograder.tape.repair.inplace_finder import (
+    InPlaceWrite,
+    called,
+    calls,
+    is_whole_statement,
+    of_module,
+    targets,
+    trace,
+)
 
 MAKERS = {
     "zero_": "torch.zeros_like({0})",
@@ -35,8 +43,8 @@ def rebind_item(program: BrokenProgram) -> Iterator[Candidate]:
         item = written_item(write)
         if item is not None and isinstance(write.node, ast.AugAssign):
             yield Candidate("out of place", expand_operator(program.source, write.node))
-        elif item is not None and isinstance(write.statement, ast.Expr) and write.statement.value is write.node:
-            named = insert(program.source, write.node, f"{program.source.of(item)} = ")
+        elif item is not None and write.is_alone:
+            named = program.source.insert(write.node, f"{program.source.of(item)} = ")
             yield Candidate("out of place", (named, *drop_underscores(program.source, write.node)))
 
 
@@ -60,7 +68,7 @@ def expand_operator(source: EditableSource, node: ast.AugAssign, name: str | Non
     bare = "(" not in after and source.factor(node.value) != source.of(node.value)
     opening, closing = ("(", ")") if bare else ("", "")
     first = Edit(end, start, f" = {name or source.of(node.target)} {sign.strip()}{after}{opening}")
-    return (first, insert(source, node.value, closing, after=True))
+    return (first, source.insert(node.value, closing, after=True))
 
 
 def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
@@ -74,22 +82,19 @@ def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
         edits = drop_underscores(program.source, write.node)
         name = program.source.of(write.root)
         fills = [call for call in chain(write.node) if called(call) in MAKERS]
-        if isinstance(write.statement, ast.Expr) and write.statement.value is write.node:
-            alone = (insert(program.source, write.node, f"{name} = "), *edits)
+        if write.is_alone:
+            alone = (program.source.insert(write.node, f"{name} = "), *edits)
             yield Candidate("out of place", made(program.source, write) if fills else alone)
         elif not fills:
             yield Candidate("out of place", edits)
-            first = before(program.source, write.statement, f"{name} = {program.source.apply_to(write.node, edits)}")
-            yield Candidate("out of place", (first, replace(program.source, write.node, name)))
+            first = program.source.insert_before(
+                write.statement, f"{name} = {program.source.apply_to(write.node, edits)}"
+            )
+            yield Candidate("out of place", (first, program.source.replace(write.node, name)))
     for statement in program.suspects:
         for call, target in targets(program.source, statement):
-            is_used = not (isinstance(statement, ast.Expr) and statement.value is call)
-            if (
-                is_used
-                and isinstance(call, ast.Call)
-                and trace(target)[0] is None
-                and not is_inner(program.source, call)
-            ):
+            is_used = isinstance(call, ast.Call) and not is_whole_statement(statement, call)
+            if is_used and trace(target)[0] is None and not is_inner(program.source, call):
                 yield Candidate("out of place", drop_underscores(program.source, call))
 
 
@@ -128,7 +133,7 @@ def made(source: EditableSource, write: InPlaceWrite) -> Edits:
     values = [source.of(argument) for argument in write.node.args]
     if len(values) != maker.count("{1}") or len(list(chain(write.node))) > 1 or not maker:
         return ()
-    return (replace(source, write.node, f"{name} = {maker.format(name, *values)}"),)
+    return (source.replace(write.node, f"{name} = {maker.format(name, *values)}"),)
 
 
 def rebind_result(program: BrokenProgram) -> Iterator[Candidate]:
@@ -153,7 +158,7 @@ def pass_out_of_place(program: BrokenProgram) -> Iterator[Candidate]:
             module, _, name = program.source.of(given).rpartition(".")
             plain = name[1:] if module == "operator" and hasattr(operator, name[1:]) else name.removesuffix("_")
             if module and plain != name and isinstance(given, ast.Attribute):
-                yield Candidate("out of place", (replace(program.source, given, f"{module}.{plain}"),))
+                yield Candidate("out of place", (program.source.replace(given, f"{module}.{plain}"),))
 
 
 def switch_off_inplace(program: BrokenProgram) -> Iterator[Candidate]:
@@ -167,7 +172,7 @@ def switch_off(source: EditableSource, statement: ast.stmt, call: ast.Call) -> E
     """Return the edits that set `inplace=False` and assign the unused result of a function to the name of its argument."""
     named = [keyword.value for keyword in call.keywords if keyword.arg == "inplace"]
     given = named or (call.args if called(call) in ("ReLU", "ReLU6", "SiLU") else [])
-    switches = [replace(source, one, "False") for one in given if isinstance(one, ast.Constant) and one.value is True]
+    switches = [source.replace(one, "False") for one in given if isinstance(one, ast.Constant) and one.value is True]
     lost = switches and called(call)[:1].islower() and call.args
     return (*(bind_result(source, statement, call, call.args[0]) if lost else ()), *switches)
 
@@ -180,8 +185,7 @@ def every_call(source: EditableSource) -> Iterator[tuple[ast.stmt, ast.Call]]:
 
 def bind_result(source: EditableSource, statement: ast.stmt, call: ast.Call, target: ast.expr) -> Edits:
     """Return the edit that assigns the call's result to `target`, if the statement does not use it."""
-    dropped = isinstance(statement, ast.Expr) and statement.value is call
-    return (insert(source, call, f"{source.of(target)} = "),) if dropped else ()
+    return (source.insert(call, f"{source.of(target)} = "),) if is_whole_statement(statement, call) else ()
 
 
 def remove_keyword(source: EditableSource, call: ast.Call, keyword: ast.keyword) -> Edit:
@@ -218,7 +222,7 @@ def rebind_filled(program: BrokenProgram) -> Iterator[Candidate]:
 def assign(source: EditableSource, write: InPlaceWrite, text: str) -> Edits:
     """Return the edit that assigns `text` to the modified name, or () if the statement has further targets."""
     single = len(write.node.targets) == 1
-    return (replace(source, write.node, f"{source.of(write.root)} = {text}"),) if single else ()
+    return (source.replace(write.node, f"{source.of(write.root)} = {text}"),) if single else ()
 
 
 def is_whole(index: ast.expr) -> bool:
