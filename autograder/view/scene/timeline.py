@@ -75,7 +75,18 @@ def _columns(recording: Recording) -> tuple[list[Column], int]:
     paths = [*_fault_columns(recording)][:COLUMNS] if verdict.outcome != "raises-forward" else []
     if not paths and verdict.outcome in ("raises-forward", "raises-backward"):
         return [ColumnMaker(recording).of_error()], 0
-    return paths or [ColumnMaker(recording).of_harmless()], 0
+    return paths or [*_named_column(recording)] or [ColumnMaker(recording).of_harmless()], 0
+
+
+def _named_column(recording: Recording) -> Iterator[Column]:
+    """Yield the column of the lines that a check names for a rejected program; nothing if it names none."""
+    named = recording.verdict.named
+    kinds: dict[str, Kind] = {"lost": "lost", "unseen": "unseen", "named": "made"}
+    told = {line.place: localized(line.sentence, recording.verdict.messages).rstrip(".。") for line in named}
+    marks = {line.place: Mark(kinds[line.mark], told[line.place]) for line in named}
+    marked = [(place, marks[place]) for place in _in_order(recording, marks)]
+    if marked:
+        yield Column("", "", tuple(_rows_of(recording, marked, named[0].place)))
 
 
 def _harmed_columns(recording: Recording) -> tuple[list[Column], int]:
@@ -238,10 +249,8 @@ def _path(
     """Return the column of the tensors that the same lines lose and read."""
     names = [tensor.name for tensor in tensors]
     made = {tensor.made: tensor.name for tensor in reversed(tensors) if tensor.made is not None}
-    began = {step.place: step.index for step in reversed(recording.steps) if step.place in made}
     marked = [
-        (place, Mark("made", translated("makes {tensor}", tensor=made[place])))
-        for place in sorted(made, key=lambda place: (began.get(place, len(recording.steps)), place.line))
+        (place, Mark("made", translated("makes {tensor}", tensor=made[place]))) for place in _in_order(recording, made)
     ]
     effect, _, detail = localized(fault.sentence, recording.verdict.messages).partition(". ")
     kind: Kind = "lost" if fault.kind != "graph used again" else "made"
@@ -257,6 +266,12 @@ def _path(
         marked.append((read, Mark("accepted", unreached)))
     note = count_noun(len(names), "{count} tensor", "{count} tensors") if len(names) > 1 else ""
     return Column(join_few(names), note, tuple(_rows_of(recording, marked, fault.place)))
+
+
+def _in_order(recording: Recording, places: Iterable[Place]) -> list[Place]:
+    """Return the places in the order in which they first ran, then those that did not run, by line."""
+    began = {step.place: step.index for step in reversed(recording.steps)}
+    return sorted(places, key=lambda place: (began.get(place, len(recording.steps)), place.line))
 
 
 def _rows_of(recording: Recording, marked: Iterable[tuple[Place, Mark]], lit: Place | None = None) -> Iterator[Row]:
