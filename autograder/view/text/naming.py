@@ -179,7 +179,7 @@ class TensorNames:
         """Return the sentence about one variable: its values and, for a new tensor, the shared memory and counter."""
         assert change.tensor is not None
         state, new = self.playback.states.get(change.tensor), change.tensor in step.tensors
-        values = state.values if state else translated("a tensor")
+        values = (state and state.values) or translated("a tensor")  # a tensor inside vmap has no values
         if not new:
             return translated("{name} now names {values}.", name=change.name, values=values)
         sentence = translated("{name} is {values}.", name=change.name, values=values)
