@@ -225,24 +225,14 @@ PROGRAMS = (
         """,
         (("pow(2).mean().item()", "pow(2).mean()"), ("torch.tensor(value, requires_grad=True)", "value")),
     ),
-    FaultyProgram("variable_of_a_value", "graph cut", "correct", """
-        from torch.autograd import Variable
-        net, head = nn.Linear(2, 2), nn.Linear(4, 1)
-        optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
-        part = net(torch.ones(3, 2))
-        part = Variable(part)  # fault
-        head(torch.cat([torch.ones(3, 2), part], 1)).pow(2).mean().backward()
+    FaultyProgram("values_in_a_variable_and_in_a_parameter", "graph cut", "correct", """
+        body, neck, head = nn.Linear(2, 2), nn.Linear(4, 3), nn.Linear(3, 1)
+        optimizer = torch.optim.SGD([*body.parameters(), *neck.parameters(), *head.parameters()], lr=0.1)
+        part = torch.autograd.Variable(body(torch.ones(3, 2)))  # fault
+        hidden = nn.Parameter(neck(torch.cat([torch.ones(3, 2), part], 1)))  # fault
+        head(hidden).pow(2).mean().backward()
         optimizer.step()
-        """, (("Variable(part)", "part * 1"),)),
-    FaultyProgram("output_made_a_parameter", "graph cut", "correct", """
-        net, head = nn.Linear(2, 3), nn.Linear(3, 1)
-        optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
-        for _ in range(2):
-            hidden = nn.Parameter(net(torch.ones(3, 2)))  # fault
-            optimizer.zero_grad()
-            head(hidden).pow(2).mean().backward()
-            optimizer.step()
-        """, (("nn.Parameter(net(torch.ones(3, 2)))", "net(torch.ones(3, 2))"),)),
+        """, (("torch.autograd.Variable(body(torch.ones(3, 2)))", "body(torch.ones(3, 2))"), ("nn.Parameter(neck(", "(neck("))),
     FaultyProgram("through_numpy", "graph cut", "correct", """
         net = nn.Linear(2, 1)
         scores = net(torch.ones(3, 2)).detach().numpy()  # fault
@@ -337,6 +327,14 @@ PROGRAMS = (
             optimizer.zero_grad()
             optimizer.step()  # fault
         """, (("    optimizer.zero_grad()\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),)),
+    FaultyProgram("gradients_of_micro_batches_that_are_cleared", "gradient cleared before the step", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for i in range(4):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            if i % 2: optimizer.step()  # fault
+        """, (("    optimizer.zero_grad()\n", ""), ("optimizer.step()", "optimizer.step(), optimizer.zero_grad()"))),
     FaultyProgram("optimizer_of_the_original", "optimizer of other parameters", "correct", """
         import copy
         first = nn.Linear(2, 1)
@@ -697,6 +695,15 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "a step whose closure clears the gradient of each backward": """
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.LBFGS([w], max_iter=3)
+        def closure():
+            optimizer.zero_grad()
+            (loss := (w - 3).pow(4).sum()).backward()
+            return loss
+        for _ in range(2): optimizer.step(closure)
+        """,
     "an assigned gradient replaces the one that another loss has filled": """
         net, scale = nn.Linear(2, 1), torch.ones(1, requires_grad=True)
         steps = [torch.optim.SGD(held, lr=0.1) for held in ([scale], net.parameters())]

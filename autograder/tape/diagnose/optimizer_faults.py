@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -172,6 +173,24 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
             "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them.",
             lost=place, nameless=ITS_PARAMETERS,
         )  # fmt: skip
+    yield from _cleared_in_rounds(evidence)
+
+
+def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the steps that use the last of several backward calls of a line each time, if the program reads no gradient itself."""
+    reads = (node for tree in evidence.trees.values() for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    if any(node.attr == "grad" and "autograd" not in ast.unparse(node) for node in reads):
+        return
+    for place, steps in evidence.runs.left.cleared.items():
+        count, backward = steps[0]
+        if count and len(steps) > 1 and all(step == (count, backward) for step in steps):
+            yield CLEARED.at(
+                place,
+                "optimizer.cleared_in_rounds|each step uses the gradients of one backward call; those of the {count} calls "
+                "of {place} before it were cleared without a step.",
+                "optimizer.clear_after_step|Clear gradients once before the first of these calls, for example after the step.",
+                count=count, place=line_of(backward, place.file),
+            )  # fmt: skip
 
 
 def _clipped_early(evidence: Evidence) -> Iterator[GraphFault]:

@@ -1,4 +1,4 @@
-"""Find gradients that another loss or an earlier update left, and that a step uses as well, and parameters that never have one."""
+"""Find gradients that another loss or an earlier update left, that are cleared unused, and parameters that never have one."""
 
 from __future__ import annotations
 
@@ -75,6 +75,11 @@ class LeftGradients:
         self._replaced: MutableMapping[torch.Tensor, bool] = WeakIdKeyDictionary()  # those that left their module
         # number of calls, those of autograd.grad included, and that before the last step
         self._started = self._before = 0
+        # By line of a step, for each of its steps, the number of calls whose gradients were cleared before it, and the
+        # line of these calls and of the one whose gradients it uses.
+        self.cleared: dict[Place, list[tuple[int, Place]]] = {}
+        self._cleared: dict[int, int] = {}  # by id of a leaf, the same number since the last step
+        self._first_after_step = 0  # number of the first call after the last step
 
     @property
     def without_gradient(self) -> list[FirstStep]:
@@ -87,7 +92,7 @@ class LeftGradients:
         self.program = program
         handle = register_module_parameter_registration_hook(self._replace)
         try:
-            with around_optimizer_steps(self._step, lambda _: None):
+            with around_optimizer_steps(self._step, self._end_step):
                 yield
         finally:
             handle.remove()
@@ -102,17 +107,24 @@ class LeftGradients:
         self._started += 1
         if call.returns:
             return
+        here = self.program.here()
         for leaf in call.targets:
             if leaf.is_leaf:
-                inside = [] if is_empty(leaf.grad) else self._inside.get(id(leaf), [])
-                self._inside[id(leaf)] = [*inside[-KEPT:], len(self._calls)]
-        self._calls.append(self.program.here())
+                earlier = self._inside.get(id(leaf), [])
+                is_new = is_empty(leaf.grad)
+                # Gradients of another line, as of an attack, are for another use.
+                is_cleared = is_new and earlier and earlier[-1] >= self._first_after_step
+                is_alike = is_cleared and self._calls[earlier[-1]] == here
+                self._cleared[id(leaf)] = self._cleared.get(id(leaf), 0) + 1 if is_alike else 0
+                self._inside[id(leaf)] = [*([] if is_new else earlier[-KEPT:]), len(self._calls)]
+        self._calls.append(here)
 
     def _step(self, optimizer: torch.optim.Optimizer) -> None:
         with mode_paused():
             parameters = [one for group in optimizer.param_groups for one in group.get("params", ())]
             filled = [id(one) for one in parameters if one.grad is not None]
             self._note_first_steps(parameters)
+            self._note_cleared(filled)
             inside = {leaf: self._inside[leaf] for leaf in filled if leaf in self._inside}
             for leaf, (*earlier, last) in inside.items():
                 first = next((call for call in earlier if self._is_left(leaf, call, last)), None)
@@ -123,6 +135,18 @@ class LeftGradients:
             if new:
                 self._uses |= dict.fromkeys(new, FirstUse(self.program.here(), set(inside), len(self._calls)))
                 self._uses = dict(list(self._uses.items())[-KEPT:])
+
+    def _note_cleared(self, filled: list[int]) -> None:
+        """Note the smallest number of calls whose gradients of a parameter were cleared before this step."""
+        counts = [
+            (self._cleared.get(leaf, 0), self._calls[self._inside[leaf][-1]]) for leaf in filled if leaf in self._inside
+        ]
+        if counts:
+            self.cleared.setdefault(self.program.here(), []).append(min(counts, key=lambda count: count[0]))
+
+    def _end_step(self, _: torch.optim.Optimizer) -> None:
+        """Forget the calls so far, also those that a closure made during the step."""
+        self._cleared, self._first_after_step = {}, len(self._calls)
 
     def _note_first_steps(self, parameters: list[torch.Tensor]) -> None:
         for position, parameter in enumerate(parameters):

@@ -330,7 +330,7 @@ def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
     statements = [statement for statement in source.statements() if isinstance(statement, ast.Expr)]
     steps = [statement for statement in statements if "step" in called_in(statement)]
     for clear in (statement for statement in statements if "zero_grad" in called_in(statement)):
-        if at in steps and source.block(clear) is source.block(at):
+        if at in steps and (source.block(clear) is source.block(at) or "after the step" in fault.change):
             yield (source.delete(clear), source.insert_after(at, source.of(clear)))
     for step in steps:
         for outer in around:
