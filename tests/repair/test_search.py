@@ -539,7 +539,7 @@ def test_a_change_whose_run_the_time_limit_ends_is_suggested_before_another(monk
     )
     verdict, over = explain_program(factory_of_text(text)).verdict, SimpleNamespace(is_spent=False, runs=9)
     monkeypatch.setattr(suggestions, "current_budget", lambda: over)
-    unknown = suggestions.with_values(verdict, outcome=None, graph_faults=())
+    unknown = suggestions.structs.replace(verdict, outcome=None, graph_faults=())
     late = suggestions.with_suggestions(
         verdict, factory_of_text(text), suggestions.Scope(), lambda *_: setattr(over, "is_spent", True) or unknown
     )
