@@ -335,6 +335,17 @@ PROGRAMS = (
             net(torch.ones(3, 2)).pow(2).mean().backward()
             if i % 2: optimizer.step()  # fault
         """, (("    optimizer.zero_grad()\n", ""), ("optimizer.step()", "optimizer.step(), optimizer.zero_grad()"))),
+    FaultyProgram("a layer that is unfrozen after a step", "gradient that no optimizer uses", "correct", """
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        net[0].requires_grad_(False)
+        optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)
+        for i in range(2):
+            if i == 1:
+                net[0].requires_grad_()  # fault
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("[p for p in net.parameters() if p.requires_grad]", "net.parameters()"),)),
     FaultyProgram("optimizer_of_the_original", "optimizer of other parameters", "correct", """
         import copy
         first = nn.Linear(2, 1)

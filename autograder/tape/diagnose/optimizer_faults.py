@@ -27,6 +27,7 @@ from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 ITS_PARAMETERS = Message("optimizer.its_parameters|its parameters")
+_UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_grad=)?(True)?\)")
 _INITIAL = re.compile(r"init|normal_|uniform_")
 
 
@@ -74,6 +75,23 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
     for made, tensors in sorted(places.items(), key=lambda one: (one[0].file, one[0].line)):
         if not any(tensor.id in fine for tensor in tensors):
             yield UNOPTIMIZED.about(state, tensors, made, *_words_on_unheld(steps, tensors))
+    yield from _unfrozen(evidence)
+
+
+def _unfrozen(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the last line that let parameters require grad after a step, if no optimizer holds them."""
+    state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
+    known = flow.optimized.keys() | steps.unoptimized.keys() | _used_otherwise(evidence)
+    unheld = [one for number, one in flow.reached.items() if number not in known and one.parameter]
+    late = [one for one in unheld if steps.is_filled_late(one)]
+    lines = [one.place for one in state.finished_steps if one.place and _UNFREEZES.search(one.place.text)]
+    if late and lines and evidence.runs.excerpt is None:
+        yield UNOPTIMIZED.about(
+            state, late, lines[-1],
+            "optimizer.unfrozen|it lets parameters require grad, and no optimizer updates {names}, which get gradients from "
+            "then on.",
+            "optimizer.add_group|Pass them to the optimizer as well, for example with add_param_group.",
+        )  # fmt: skip
 
 
 def _made_at(state: RunState, tracked: TrackedTensor) -> Place | None:

@@ -203,6 +203,10 @@ class OptimizerSteps:
         self._searched |= {tracked.id for tracked in asked.values()}
         self.unoptimized |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}
 
+    def is_filled_late(self, tracked: TrackedTensor) -> bool:
+        """Return whether the gradient of a leaf was first filled after a step, and before another one."""
+        return min(self._filled_before.get(tracked.id, {0})) > 0
+
     def outlives(self, tracked: TrackedTensor) -> bool:
         """Return whether the gradient of a leaf is filled before several steps, so that no step makes it anew."""
         return len(self._filled_before[tracked.id]) > 1
