@@ -234,7 +234,8 @@ def _with_fixes(
         verdict = structs.replace(verdict, fixes=found.fixes, notes=notes, runs=current_budget().runs)
     verdict = verdict if is_mended else suggested(verdict)
     # A change for a graph fault that was run is a fix: a note that no fix was found would be false.
-    if reason and not any(fault.was_run for fault in verdict.graph_faults):
+    is_explained = bool(verdict.graph_faults) and id_of(reason or "").startswith("fix.other_error")
+    if reason and not is_explained and not any(fault.was_run for fault in verdict.graph_faults):
         verdict = structs.replace(verdict, notes=(*verdict.notes, reason))
     return structs.replace(recording, verdict=verdict)
 

@@ -42,6 +42,19 @@ class FaultyProgram:
 
 
 PROGRAMS = (
+    FaultyProgram("a step without parentheses", "method that is not called", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        net(torch.ones(3, 2)).pow(2).mean().backward()
+        optimizer.step  # fault
+        """, (("step  #", "step()  #"),)),
+    FaultyProgram("an optimizer without a step", "method that is not called", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)  # fault
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+        """, ((".backward()", ".backward(), optimizer.step()"),)),
     FaultyProgram("sparse gradients for Adam", "rule of autograd", "raises-forward", """
         embedding = nn.Embedding(4, 2, sparse=True)
         optimizer = torch.optim.Adam(embedding.parameters())

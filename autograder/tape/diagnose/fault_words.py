@@ -18,7 +18,8 @@ from autograder.tape.observe.statements import tree_of_file
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import FaultyTensor, GraphFault, Place
 
-NUMBERS = {"item": ".item()", "tolist": ".tolist()", "__float__": "float()", "__int__": "int()", "__index__": "int()"}
+CONVERSIONS = {"__float__": "float()", "__int__": "int()", "__index__": "int()"}
+NUMBERS = {"item": ".item()", "tolist": ".tolist()", **CONVERSIONS}
 COPIES = {"tensor": "torch.tensor()", "new_tensor": ".new_tensor()", "numpy": ".numpy()", "__array__": "NumPy"}
 ALIASES = {"detach": ".detach()", "data": ".data", "detach_": ".detach_()"}
 COMPARISONS = {"gt": "`>`", "lt": "`<`", "ge": "`>=`", "le": "`<=`", "eq": "`==`", "ne": "`!=`"}
@@ -60,6 +61,8 @@ def called(cut: Cut) -> str:
         return "torch.no_grad()"
     if cut.how in ALIASES and cut.how not in cut.place.text:
         return THIS_LINE
+    if cut.how in CONVERSIONS and not re.search(r"\b(float|int)\(", cut.place.text):
+        return THIS_LINE  # such as math.exp(x) or torch.Tensor([x])
     return NAMES.get(cut.how, cut.how)
 
 
@@ -108,7 +111,9 @@ def _with_recording(cut: Cut) -> tuple[str, str]:
     if cut.how in NUMBERS:
         return (
             "cut.plain_number|{call} makes a plain number of {name}: for backward it is a constant",
-            "cut.print|Compute with the tensor itself, and use {call} only to print it.",
+            CHANGES["numpy"]
+            if called(cut) == THIS_LINE
+            else "cut.print|Compute with the tensor itself, and use {call} only to print it.",
         )
     if is_copy(cut) and "copy" in cut.place.text:
         return (

@@ -294,6 +294,35 @@ def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
         )
 
 
+def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the statements that name a method without a call, and the optimizers of which no line calls a step."""
+    nodes = [(file, node) for file, tree in evidence.trees.items() for node in ast.walk(tree)]
+    for file, node in nodes:
+        if isinstance(node, ast.Expr) and getattr(node.value, "attr", "") in ("backward", "step", "zero_grad"):
+            code = ast.unparse(node)
+            yield NOT_CALLED.at(
+                Place(file, node.lineno, code),
+                "call.parentheses|`{code}` names the method and does not call it.",
+                "call.add_parentheses|Call it: `{code}()`.",
+                code=code,
+            )
+    if len(evidence.state.flow.calls) < 2 or any(getattr(node, "attr", "") == "step" for _, node in nodes):
+        return
+    for file, node in nodes:
+        made = isinstance(node, ast.Assign) and _OPTIMIZER.match(ast.unparse(node))
+        text = ast.unparse(evidence.trees[file]) if made else ""
+        # An optimizer that the program passes on may be stepped elsewhere.
+        if made and len(re.findall(rf"\b{made[1]}\b", text)) == 1 + len(re.findall(rf"\b{made[1]}\.zero_grad\b", text)):
+            yield NOT_CALLED.at(
+                Place(file, node.lineno, ast.unparse(node)),  # type: ignore[attr-defined]
+                "call.step|no line calls the step() of {name}, so it updates no parameter.",
+                "call.add_step|Call it after backward: `{name}.step()`.",
+                name=made[1],
+            )
+
+
+_OPTIMIZER = re.compile(r"(\w+) = (?:torch\.)?(?:optim\.)?(?:SGD|Adam|AdamW|RMSprop|Adagrad)\(")
+NOT_CALLED = FaultKind("method that is not called", _not_called, after_error=False)
 WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss, after_error=False)
 UNOPTIMIZED = FaultKind("gradient that no optimizer uses", _unheld, after_error=False)
 # An optimizer is known from its first step: after an error, another step may have been next.
@@ -303,4 +332,4 @@ CLIPPED = FaultKind("gradients clipped before backward", _clipped_early, after_e
 SPENT = FaultKind("gradient not cleared", _spent)
 LEFT = FaultKind("gradient of another loss", _left, after_error=False)
 NO_EFFECT = FaultKind("step without effect", _without_effect, after_error=False)
-KINDS = (FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, CLIPPED, NO_EFFECT, SPENT, LEFT)
+KINDS = (NOT_CALLED, FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, CLIPPED, NO_EFFECT, SPENT, LEFT)

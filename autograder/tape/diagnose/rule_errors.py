@@ -72,9 +72,9 @@ RULES = (
         "rule.give_same_shape|Give backward a tensor of the same shape.",
     ),
     Rule(
-        re.compile("attempting to assign a gradient|assigned grad has data"),
-        "rule.assigned_gradient|the .grad of a tensor must have its shape, dtype and device.",
-        "rule.assign_alike|Assign a tensor that has them.",
+        re.compile("attempting to assign a gradient|assigned grad (has data|expected)"),
+        "rule.assigned_gradient|the .grad of a tensor must be None, or a tensor of its shape, dtype and device.",
+        "rule.assign_alike|Assign such a tensor, or None to clear it.",
     ),
     Rule(
         re.compile("autograd function with non-static forward"),

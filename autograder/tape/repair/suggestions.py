@@ -120,7 +120,10 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
         here = (source.delete(at),)  # else it would be `h = h` or `h`
     for edits in (*([(*here[:1], *leaves), (*here, *leaves)] if leaves else []), *((edit,) for edit in here), here):
         yield tuple(edits)
-    for call in calls_of(at, "tensor", "as_tensor"):
+    for call in calls(at):
+        if source.of(call.func).startswith("math."):
+            yield (source.replace(call.func, f"torch.{called(call)}"), *leaves)
+    for call in calls_of(at, "tensor", "as_tensor", "Tensor"):
         if call.args:
             yield (source.replace(call, f"torch.stack({source.of(call.args[0])})"), *leaves)
     yield from ((*edits, *leaves) for edits in _outside_no_grad(source, at, fault))
@@ -433,6 +436,14 @@ def _follow_rule(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
             yield (source.replace(keyword.value, "False"),)
 
 
+def _call(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Call the method that a statement only names, or the step of an optimizer after backward."""
+    if (code := _CODE.findall(fault.change)) and isinstance(at, ast.Expr):
+        yield (source.replace(at, code[0]),)
+    elif code:
+        yield from ((source.insert_after(statement, code[0]),) for statement in _backwards(source, at))
+
+
 def _require_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Let a tensor require grad where it is made, or the parameters of an optimizer before that is made."""
     if code := _code_in(fault):
@@ -445,6 +456,7 @@ def _require_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -
 
 
 CHANGES: dict[str, Change] = {
+    "method that is not called": _call,
     "loss without a graph": _require_gradient,
     "rule of autograd": _follow_rule,
     "nan or inf": _clamp,
