@@ -295,7 +295,7 @@ def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the statements that name a method without a call, and the optimizers of which no line calls a step."""
+    """Yield the statements that name a method without a call, and the optimizers of a loop without a step."""
     nodes = [(file, node) for file, tree in evidence.trees.items() for node in ast.walk(tree)]
     for file, node in nodes:
         if isinstance(node, ast.Expr) and getattr(node.value, "attr", "") in ("backward", "step", "zero_grad"):
@@ -306,7 +306,9 @@ def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
                 "call.add_parentheses|Call it: `{code}()`.",
                 code=code,
             )
-    if len(evidence.state.flow.calls) < 2 or any(getattr(node, "attr", "") == "step" for _, node in nodes):
+    calls = [call.place for call in evidence.state.flow.calls]
+    is_in_loop = len(calls) > len(set(calls))
+    if not is_in_loop or any(getattr(node, "attr", "") == "step" for _, node in nodes):
         return
     for file, node in nodes:
         made = isinstance(node, ast.Assign) and _OPTIMIZER.match(ast.unparse(node))
