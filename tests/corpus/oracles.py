@@ -48,9 +48,9 @@ def run(program: Program, *, clone_on_save: bool = False, dtype: torch.dtype = t
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         # torch.autograd.backward and .grad live in this one file (torch 2.13): what fails below them, fails in backward.
-        # The compiler calls them as well, while it compiles a forward.
+        # The compiler calls them as well, while it compiles a forward. Its eval_frame.py also runs each step of an optimizer.
         files = [frame.filename for frame in frames]
-        outer = takewhile(lambda file: file == program.file or "/torch/_dynamo/" not in file, files)
+        outer = takewhile(lambda file: "/torch/_dynamo/" not in file or file.endswith("/eval_frame.py"), files)
         backward = any(file.endswith("torch/autograd/__init__.py") for file in outer)
         own = [frame.lineno for frame in frames if frame.filename == program.file]
         return Run(
