@@ -67,7 +67,7 @@ UNUSED = re.compile(r"ifferentiated Tensors? .*appears? to not have been used in
 
 
 def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the cause of a backward call that raised because its root has no graph, or none that contains the target."""
+    """Yield the cause of a backward call that raised because its root has no graph, or its graph does not contain the target."""
     state, error = evidence.state, evidence.error_message
     if not evidence.runs.plain.in_backward or not state.flow.calls:
         return

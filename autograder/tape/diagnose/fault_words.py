@@ -30,6 +30,7 @@ FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 T = TypeVar("T", bound=ast.stmt)
 ITS_INPUT = Message("cut.its_input|its input")
 A_PARAMETER = Message("tensor.a_parameter|a parameter")
+NAMELESS = Message("tensor.nameless|a tensor")
 
 
 @dataclass(frozen=True)
@@ -109,12 +110,10 @@ def _without_recording(cut: Cut, switch: str) -> tuple[str, str]:
 def _with_recording(cut: Cut) -> tuple[str, str]:
     """Return the texts on a line whose function takes values without their history, or has no gradient."""
     if cut.how in NUMBERS:
-        return (
-            "cut.plain_number|{call} makes a plain number of {name}: for backward it is a constant",
-            CHANGES["numpy"]
-            if called(cut) == THIS_LINE
-            else "cut.print|Compute with the tensor itself, and use {call} only to print it.",
-        )
+        change = "cut.print|Compute with the tensor itself, and use {call} only to print it."
+        if called(cut) == THIS_LINE:
+            change = CHANGES["numpy"]
+        return "cut.plain_number|{call} makes a plain number of {name}: for backward it is a constant", change
     if is_copy(cut) and "copy" in cut.place.text:
         return (
             "cut.copied_leaves|it copies {name} into new leaves, and a gradient of these reaches only the copies",

@@ -81,11 +81,13 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
 def _unfrozen(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the last line that let parameters require grad after a step, if no optimizer holds them."""
     state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
+    lines = [one.place for one in state.finished_steps if one.place and _UNFREEZES.search(one.place.text)]
+    if not lines or evidence.runs.excerpt is not None:
+        return
     known = flow.optimized.keys() | steps.unoptimized.keys() | _used_otherwise(evidence)
     unheld = [one for number, one in flow.reached.items() if number not in known and one.parameter]
     late = [one for one in unheld if steps.is_filled_late(one)]
-    lines = [one.place for one in state.finished_steps if one.place and _UNFREEZES.search(one.place.text)]
-    if late and lines and evidence.runs.excerpt is None:
+    if late:
         yield UNOPTIMIZED.about(
             state, late, lines[-1],
             "optimizer.unfrozen|it lets parameters require grad, and no optimizer updates {names}, which get gradients from "
@@ -196,12 +198,9 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the steps that use the last of several backward calls of a line each time, if the program reads no gradient itself."""
-    reads = (node for tree in evidence.trees.values() for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    if any(node.attr == "grad" and "autograd" not in ast.unparse(node) for node in reads):
-        return
     for place, steps in evidence.runs.left.cleared.items():
-        count, backward = steps[0]
-        if count and len(steps) > 1 and all(step == (count, backward) for step in steps):
+        count, backward = next(iter(steps))
+        if count and len(steps) == 1 and steps.total() > 1 and not _reads_gradients(evidence):
             yield CLEARED.at(
                 place,
                 "optimizer.cleared_in_rounds|each step uses the gradients of one backward call; those of the {count} calls "
@@ -209,6 +208,14 @@ def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
                 "optimizer.clear_after_step|Clear gradients once before the first of these calls, for example after the step.",
                 count=count, place=line_of(backward, place.file),
             )  # fmt: skip
+
+
+def _reads_gradients(evidence: Evidence) -> bool:
+    """Return whether a line of the program reads or sets a `.grad`."""
+    attributes = (
+        node for tree in evidence.trees.values() for node in ast.walk(tree) if isinstance(node, ast.Attribute)
+    )
+    return any(node.attr == "grad" and "autograd" not in ast.unparse(node) for node in attributes)
 
 
 def _clipped_early(evidence: Evidence) -> Iterator[GraphFault]:
@@ -308,8 +315,12 @@ def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
             )
     calls = [call.place for call in evidence.state.flow.calls]
     is_in_loop = len(calls) > len(set(calls))
-    if not is_in_loop or any(getattr(node, "attr", "") == "step" for _, node in nodes):
-        return
+    if is_in_loop and not any(getattr(node, "attr", "") == "step" for _, node in nodes):
+        yield from _never_stepped(evidence, nodes)
+
+
+def _never_stepped(evidence: Evidence, nodes: list[tuple[str, ast.AST]]) -> Iterator[GraphFault]:
+    """Yield the lines that make an optimizer which the program only clears gradients with."""
     for file, node in nodes:
         made = isinstance(node, ast.Assign) and _OPTIMIZER.match(ast.unparse(node))
         text = ast.unparse(evidence.trees[file]) if made else ""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import FaultKind, name_of, statement_at
+from autograder.tape.diagnose.fault_words import NAMELESS, FaultKind, name_of, statement_at
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
@@ -41,7 +41,6 @@ ONE_OF_SEVERAL_VIEWS = (
     "split and iteration do); {place} modifies it in place, which PyTorch does not allow.",
     "view.index_base|Take the view by an index of {base} instead.",
 )
-NAMELESS = Message("tensor.nameless|a tensor")
 
 
 def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import FaultKind, name_of
+from autograder.tape.diagnose.fault_words import NAMELESS, FaultKind, name_of
 from autograder.tape.diagnose.graph_cut import GRAPH_CUT, NO_HISTORY
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
@@ -110,7 +109,7 @@ def _broken_rules(evidence: Evidence) -> Iterator[GraphFault]:
             values: dict[str, object] = found.groupdict()
             nodes = _nodes(evidence.state, str(values.get(rule.node, rule.node))) if rule.node else []
             tensors = call[1][:1] if call is not None and problem.is_at(call[2]) else []
-            name = name_of(evidence.state, tensors, Message("tensor.nameless|a tensor"))
+            name = name_of(evidence.state, tensors, NAMELESS)
             yield BROKEN_RULE.at(nodes[-1] if nodes else at, rule.effect, rule.change, name=name, **values)
             return
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -75,9 +76,9 @@ class LeftGradients:
         self._replaced: MutableMapping[torch.Tensor, bool] = WeakIdKeyDictionary()  # those that left their module
         # number of calls, those of autograd.grad included, and that before the last step
         self._started = self._before = 0
-        # By line of a step, for each of its steps, the number of calls whose gradients were cleared before it, and the
-        # line of these calls and of the one whose gradients it uses.
-        self.cleared: dict[Place, list[tuple[int, Place]]] = {}
+        # By line of a step, its steps, counted by the number of calls whose gradients were cleared before the step and by
+        # the line of these calls and of the one whose gradients it uses.
+        self.cleared: dict[Place, Counter[tuple[int, Place]]] = {}
         self._cleared: dict[int, int] = {}  # by id of a leaf, the same number since the last step
         self._first_after_step = 0  # number of the first call after the last step
 
@@ -124,7 +125,8 @@ class LeftGradients:
             parameters = [one for group in optimizer.param_groups for one in group.get("params", ())]
             filled = [id(one) for one in parameters if one.grad is not None]
             self._note_first_steps(parameters)
-            self._note_cleared(filled)
+            here = self.program.here()
+            self._note_cleared(filled, here)
             inside = {leaf: self._inside[leaf] for leaf in filled if leaf in self._inside}
             for leaf, (*earlier, last) in inside.items():
                 first = next((call for call in earlier if self._is_left(leaf, call, last)), None)
@@ -133,16 +135,16 @@ class LeftGradients:
                     self._add(leaf, first, next(call for call in (*earlier, last) if call >= self._uses[first].calls))
             new = {call for calls in inside.values() for call in calls} - self._uses.keys()
             if new:
-                self._uses |= dict.fromkeys(new, FirstUse(self.program.here(), set(inside), len(self._calls)))
+                self._uses |= dict.fromkeys(new, FirstUse(here, set(inside), len(self._calls)))
                 self._uses = dict(list(self._uses.items())[-KEPT:])
 
-    def _note_cleared(self, filled: list[int]) -> None:
+    def _note_cleared(self, filled: list[int], here: Place) -> None:
         """Note the smallest number of calls whose gradients of a parameter were cleared before this step."""
         counts = [
             (self._cleared.get(leaf, 0), self._calls[self._inside[leaf][-1]]) for leaf in filled if leaf in self._inside
         ]
         if counts:
-            self.cleared.setdefault(self.program.here(), []).append(min(counts, key=lambda count: count[0]))
+            self.cleared.setdefault(here, Counter())[min(counts, key=lambda count: count[0])] += 1
 
     def _end_step(self, _: torch.optim.Optimizer) -> None:
         """Forget the calls so far, also those that a closure made during the step."""

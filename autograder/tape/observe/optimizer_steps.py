@@ -204,7 +204,7 @@ class OptimizerSteps:
         self.unoptimized |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}
 
     def is_filled_late(self, tracked: TrackedTensor) -> bool:
-        """Return whether the gradient of a leaf was first filled after a step, and before another one."""
+        """Return whether the gradient of a leaf was first filled after the first step."""
         return min(self._filled_before.get(tracked.id, {0})) > 0
 
     def outlives(self, tracked: TrackedTensor) -> bool:

@@ -333,7 +333,7 @@ def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
     statements = [statement for statement in source.statements() if isinstance(statement, ast.Expr)]
     steps = [statement for statement in statements if "step" in called_in(statement)]
     for clear in (statement for statement in statements if "zero_grad" in called_in(statement)):
-        if at in steps and (source.block(clear) is source.block(at) or "after the step" in fault.change):
+        if at in steps:
             yield (source.delete(clear), source.insert_after(at, source.of(clear)))
     for step in steps:
         for outer in around:
@@ -431,17 +431,18 @@ def _follow_rule(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
     for call in calls(at):
         if "requires_grad" in {keyword.arg for keyword in call.keywords}:
             yield (source.add_argument(call, "dtype=torch.float32"),)
-    for keyword in source.nodes(ast.keyword, source.tree if "sparse=False" in fault.change else at):
+    for keyword in source.nodes(ast.keyword, source.tree if id_of(fault.change) == "rule.sparse_adam" else at):
         if keyword.arg in ("sparse", "use_reentrant"):
             yield (source.replace(keyword.value, "False"),)
 
 
 def _call(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Call the method that a statement only names, or the step of an optimizer after backward."""
-    if (code := _CODE.findall(fault.change)) and isinstance(at, ast.Expr):
-        yield (source.replace(at, code[0]),)
-    elif code:
-        yield from ((source.insert_after(statement, code[0]),) for statement in _backwards(source, at))
+    code = _code_in(fault)
+    if isinstance(at, ast.Expr):
+        yield (source.replace(at, code),)
+    else:
+        yield from ((source.insert_after(statement, code),) for statement in _backwards(source, at))
 
 
 def _require_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
