@@ -14,13 +14,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autograder.check.culprits import culprit
     from autograder.check.events import passed
     from autograder.check.exercise import check
     from autograder.check.expected import slope
     from autograder.check.message import Incorrect, NotAttempted
     from autograder.check.outcome import check_outcome
-    from autograder.check.prediction import observed, predicted, predicted_value, versions_hidden
+    from autograder.check.prediction import culprit, observed, predicted, predicted_value, versions_hidden
     from autograder.check.subject.inputs import constant, frozen, indices, leaf, mask, result
 
 __all__ = [
@@ -29,13 +28,12 @@ __all__ = [
 ]  # fmt: skip
 
 _NAMES = {
-    "culprits": ("culprit",),
     "events": ("passed",),
     "exercise": ("check",),
     "expected": ("slope",),
     "message": ("Incorrect", "NotAttempted"),
     "outcome": ("check_outcome",),
-    "prediction": ("observed", "predicted", "predicted_value", "versions_hidden"),
+    "prediction": ("culprit", "observed", "predicted", "predicted_value", "versions_hidden"),
     "subject.inputs": ("constant", "frozen", "indices", "leaf", "mask", "result"),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

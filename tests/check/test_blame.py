@@ -108,7 +108,7 @@ def test_any_other_answer_is_told_why(line, phrase):
 def shown(monkeypatch):
     """Return the recordings that the check shows, as they come."""
     recordings = []
-    monkeypatch.setattr("autograder.check.culprits.show", recordings.append)
+    monkeypatch.setattr("autograder.check.prediction.show", recordings.append)
     return recordings
 
 
@@ -124,7 +124,7 @@ def test_no_line_yet_shows_no_picture_and_is_not_attempted(line, shown):
 def test_the_verdict_stands_before_the_picture(line, verdict, monkeypatch, capsys):
     """As with every prediction: who has named a line reads first whether it is the one."""
     printed = []
-    monkeypatch.setattr("autograder.check.culprits.show", lambda _: printed.append(capsys.readouterr().out))
+    monkeypatch.setattr("autograder.check.prediction.show", lambda _: printed.append(capsys.readouterr().out))
     with contextlib.suppress(Incorrect):
         judged(late_write, line=line)
     assert [True] == [text.startswith(verdict) for text in printed]

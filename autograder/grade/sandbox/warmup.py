@@ -12,7 +12,7 @@ from autograder.graded import AUTOGRADE, EXECUTION
 from autograder.requirements import import_without
 
 WARM = (
-    "torch", "numpy.random", "IPython.display", "autograder.check.culprits", "autograder.check.outcome",
+    "torch", "numpy.random", "IPython.display", "autograder.check.prediction", "autograder.check.outcome",
     "autograder.course.learner.after_success", "autograder.course.learner.hints", "autograder.tape", "autograder.view",
     "autograder.grade.sandbox.worker",
 )  # fmt: skip
