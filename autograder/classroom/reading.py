@@ -13,9 +13,8 @@ import msgspec
 from nbgrader.api import Comment, Grade
 from nbgrader.utils import is_grade, is_solution, is_task
 
-from autograder.classroom.class_grades import read_class_grades
 from autograder.classroom.policy_names import checked_policy
-from autograder.classroom.report.grading_records import GradedNotebook
+from autograder.classroom.report.grading_records import GradedNotebook, read_class_grades
 from autograder.classroom.submission_record import read_json
 from autograder.classroom.table_file import TableError, TableFile, read_table
 from autograder.classroom.worksheet import number_in

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from autograder.classroom.class_grades import ClassGrades, read_class_grades
 from autograder.classroom.platforms.blackboard import BLACKBOARD_FORM
 from autograder.classroom.platforms.canvas import CANVAS_FORM
 from autograder.classroom.platforms.moodle import MOODLE_FORM
 from autograder.classroom.policy_names import checked_policy, listed_students
+from autograder.classroom.report.grading_records import ClassGrades, read_class_grades
 from autograder.classroom.roster import Person, Roster, identifying_columns, people_in, words_of
 from autograder.classroom.submission_record import CollectedSubmission, read_record
 from autograder.classroom.table_file import TableError, TableFile, read_table

@@ -25,7 +25,9 @@ from autograder.classroom.collect.submission_files import (
     like_name,
     readable,
 )
-from autograder.classroom.platforms.registry import PLATFORMS, platform_of
+from autograder.classroom.platforms import PLATFORMS, platform_of
+from autograder.classroom.platforms.gradescope import GRADESCOPE
+from autograder.classroom.platforms.nbgrader_folders import NBGRADER
 from autograder.classroom.roster import Person, Roster
 from autograder.classroom.table_file import TableError, TableFile, read_table
 from tests.classroom import downloads
@@ -121,7 +123,7 @@ def gradescopes(text: str):
         DownloadedFile(f"x/{name}", lambda most: text.encode()) for name in ("submission_metadata.yml", "2/a.ipynb")
     ]
     download = Download(files, [])
-    found = PLATFORMS["gradescope"].submissions(download, datetime.UTC, "first")
+    found = GRADESCOPE.submissions(download, datetime.UTC, "first")
     assert ["x/2/a.ipynb was left out: submission_metadata.yml does not name its folder"] == download.notes
     return found
 
@@ -159,7 +161,7 @@ def test_what_lies_beside_the_hand_ins_is_no_hand_in(holder, beside):
     """Files and folders such as outbound or source are not students; the files that were left out are listed."""
     files = [DownloadedFile(path, lambda most: b"") for path in (f"{holder}/doejane/first/first.ipynb", *beside)]
     download = Download(files, [])
-    found = PLATFORMS["nbgrader"].submissions(download, datetime.UTC, "first")
+    found = NBGRADER.submissions(download, datetime.UTC, "first")
     assert [("doejane", ["first.ipynb"])] == [
         (one.key, [path.removeprefix("first/") for path in one.files]) for one in found
     ]

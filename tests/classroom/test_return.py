@@ -10,9 +10,9 @@ import zipfile
 import pytest
 
 from autograder import cli
-from autograder.classroom.class_grades import read_class_grades
 from autograder.classroom.collect.collection import collect
 from autograder.classroom.report.course_report import course_lines
+from autograder.classroom.report.grading_records import read_class_grades
 from autograder.classroom.return_grades import return_grades
 from autograder.classroom.roster import Roster, read_roster
 from autograder.classroom.table_file import TableError

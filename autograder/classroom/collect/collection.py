@@ -26,7 +26,7 @@ from autograder.classroom.collect.questions import (
 )
 from autograder.classroom.collect.submission_files import ReadableSubmission, readable, shapes_in
 from autograder.classroom.collect.submitted_folder import Placing, SubmissionFiles, is_kept, keep_earlier, place
-from autograder.classroom.platforms.registry import platform_of
+from autograder.classroom.platforms import platform_of
 from autograder.classroom.roster import Person, Roster
 from autograder.classroom.submission_record import (
     CollectedSubmission,

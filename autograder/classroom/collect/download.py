@@ -77,17 +77,32 @@ class Download:
     notes: list[str]
 
 
-def grouped(
-    download: Download, names: re.Pattern[str], platform: str, key: Callable[[re.Match[str]], str]
-) -> dict[str, list[tuple[re.Match[str], DownloadedFile]]]:
-    """Return the files whose paths have a platform's format, each with its match, by `key` of the match; note the others."""
-    groups: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
-    for file in download.files:
-        if parts := names.fullmatch(file.path):
-            groups[key(parts)].append((parts, file))
-        else:
-            download.notes.append(f"{file.path} was left out: its name does not have {platform} format")
-    return groups
+NamedFile = tuple[re.Match[str], DownloadedFile]
+"""A file, and the match of its path."""
+
+
+def platform_of_names(
+    name: str,
+    format_name: str,
+    names: re.Pattern[str],
+    key: Callable[[re.Match[str]], str],
+    submission: Callable[[str, list[NamedFile], datetime.tzinfo], DownloadedSubmission],
+) -> Platform:
+    """Return a platform that writes the person into the path of each file; other files are left out with a note.
+
+    `submission` takes a key, the files whose paths have it, and the time zone of times without one.
+    """
+
+    def submissions(download: Download, zone: datetime.tzinfo, _: str) -> list[DownloadedSubmission]:
+        groups: dict[str, list[NamedFile]] = defaultdict(list)
+        for file in download.files:
+            if parts := names.fullmatch(file.path):
+                groups[key(parts)].append((parts, file))
+            else:
+                download.notes.append(f"{file.path} was left out: its name does not have {format_name} format")
+        return [submission(group, files, zone) for group, files in groups.items()]
+
+    return Platform(name, lambda path: names.fullmatch(path) is not None, submissions)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The platforms whose downloads can be read, and the detection of a download's platform."""
+"""The download formats of the platforms, one module each, and the detection of a download's platform."""
 
 from __future__ import annotations
 

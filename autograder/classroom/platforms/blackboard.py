@@ -16,12 +16,11 @@ import datetime
 import re
 
 from autograder.classroom.collect.download import (
-    Download,
     DownloadedFile,
     DownloadedSubmission,
     DownloadError,
-    Platform,
-    grouped,
+    NamedFile,
+    platform_of_names,
 )
 from autograder.classroom.table_file import TableError, TableFile
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column
@@ -55,16 +54,9 @@ LONGEST_TEXT = 2**20
 TIME = "%Y-%m-%d-%H-%M-%S"
 
 
-def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedSubmission]:
-    submissions = grouped(download, NAME, "Blackboard's", lambda parts: f"{parts['before']}_attempt_{parts['time']}")
-    return [_submission(files, zone) for files in submissions.values()]
-
-
-def _submission(
-    parts_and_files: list[tuple[re.Match[str], DownloadedFile]], zone: datetime.tzinfo
-) -> DownloadedSubmission:
-    first = parts_and_files[0][0]
-    files = {parts["file"] or ABOUT: file for parts, file in parts_and_files}
+def _submission(_: str, named: list[NamedFile], zone: datetime.tzinfo) -> DownloadedSubmission:
+    first = named[0][0]
+    files = {parts["file"] or ABOUT: file for parts, file in named}
     about = files.pop(ABOUT, None)
     login, name = _who(about) if about else ("", "")
     # The assignment and the username may contain underscores: the text or the roster decides which suffix is the username.
@@ -97,4 +89,6 @@ def _time(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
         return None
 
 
-BLACKBOARD = Platform("blackboard", lambda path: NAME.fullmatch(path) is not None, _submissions)
+BLACKBOARD = platform_of_names(
+    "blackboard", "Blackboard's", NAME, lambda parts: f"{parts['before']}_attempt_{parts['time']}", _submission
+)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import datetime
 import re
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedSubmission, Platform, grouped
+from autograder.classroom.collect.download import DownloadedSubmission, NamedFile, platform_of_names
 from autograder.classroom.table_file import TableError, TableFile
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column
 
@@ -52,12 +52,7 @@ NAME = re.compile(
 )
 
 
-def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedSubmission]:
-    submissions = grouped(download, NAME, "Canvas'", lambda parts: parts["user"] or f"anon_{parts['anonymous']}")
-    return [_submission(key, files) for key, files in submissions.items()]
-
-
-def _submission(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> DownloadedSubmission:
+def _submission(key: str, files: list[NamedFile], zone: datetime.tzinfo) -> DownloadedSubmission:
     first, last = files[0][0], max(files, key=lambda file: int(file[0]["attachment"] or 0))[0]
     identity = {"canvas": key} if first["user"] else {"anonymous": key}
     if first["name"]:
@@ -75,4 +70,6 @@ def _submission(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> 
     )
 
 
-CANVAS = Platform("canvas", lambda path: NAME.fullmatch(path) is not None, _submissions)
+CANVAS = platform_of_names(
+    "canvas", "Canvas'", NAME, lambda parts: parts["user"] or f"anon_{parts['anonymous']}", _submission
+)

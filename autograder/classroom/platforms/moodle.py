@@ -19,7 +19,7 @@ from __future__ import annotations
 import datetime
 import re
 
-from autograder.classroom.collect.download import Download, DownloadedFile, DownloadedSubmission, Platform, grouped
+from autograder.classroom.collect.download import DownloadedSubmission, NamedFile, platform_of_names
 from autograder.classroom.roster import PARTICIPANT
 from autograder.classroom.table_file import TableError, TableFile
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, number_in
@@ -73,12 +73,7 @@ NAME = re.compile(
 )
 
 
-def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedSubmission]:
-    submissions = grouped(download, NAME, "Moodle's", lambda parts: parts["number"] or parts["name"])
-    return [_submission(key, files) for key, files in submissions.items()]
-
-
-def _submission(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> DownloadedSubmission:
+def _submission(key: str, files: list[NamedFile], zone: datetime.tzinfo) -> DownloadedSubmission:
     name, number = files[0][0]["name"], files[0][0]["number"] or ""
     return DownloadedSubmission(
         key=key,
@@ -88,4 +83,4 @@ def _submission(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> 
     )
 
 
-MOODLE = Platform("moodle", lambda path: NAME.fullmatch(path) is not None, _submissions)
+MOODLE = platform_of_names("moodle", "Moodle's", NAME, lambda parts: parts["number"] or parts["name"], _submission)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import msgspec
 
-from autograder.classroom.class_grades import ClassGrades, read_class_grades
 from autograder.classroom.policy_names import checked_policy, listed_students
 from autograder.classroom.report.class_report import ClassReport
+from autograder.classroom.report.grading_records import ClassGrades, read_class_grades
 from autograder.classroom.submission_record import read_record
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.policy import CoursePolicy, course_total

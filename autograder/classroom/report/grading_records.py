@@ -1,21 +1,58 @@
-"""The records that grading stored for a class: each cell's grade, and the answers as they were graded."""
+"""The records of a graded class: its scores in the gradebook, each cell's grade, and the answers as they were graded."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from nbgrader.api import Grade, MissingEntry
 from nbgrader.utils import is_grade, is_solution
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from autograder.classroom.class_grades import read_cell_points, read_class_grades
 from autograder.course.canonical import read
 from autograder.errors import InputError
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
-from autograder.grade.batch.gradebook import Score
+from autograder.grade.batch.gradebook import Score, cell_rows, read_scores
 from autograder.grade.submission.notebook_grade import CellGrade
+
+
+@dataclass(frozen=True)
+class ClassGrades:
+    """The grades of one assignment."""
+
+    max_points: float  # the points of the assignment
+    scores: dict[str, Score]  # student → score; students without a submission are missing
+
+
+def read_class_grades(classroom: Classroom) -> ClassGrades:
+    """Return the grades of an assignment; raise InputError if it has none yet."""
+    missing = InputError(
+        f"{classroom.assignment} has no grades yet. Run `autograder grade {classroom.assignment}` first"
+    )
+    if not classroom.has_gradebook:  # nbgrader would create an empty one
+        raise missing
+    with opened_gradebook(classroom) as book:
+        try:
+            assignment = book.find_assignment(classroom.assignment)
+        except MissingEntry:
+            raise missing from None
+        if not (scores := read_scores(book, classroom.assignment)):
+            raise missing
+        return ClassGrades(float(assignment.max_score), scores)
+
+
+def _read_cell_points(classroom: Classroom) -> dict[str, dict[tuple[str, str], float | None]]:
+    """Return each student's points by notebook and cell; None for a cell that waits for manual grading."""
+    found: dict[str, dict[tuple[str, str], float | None]] = {}
+    is_waiting = Grade.needs_manual_grade & Grade.manual_score.is_(None)
+    with opened_gradebook(classroom) as book:
+        rows = cell_rows(book, classroom.assignment, Grade, Grade.score, is_waiting)
+        for student, notebook, cell, points, waits in rows:
+            found.setdefault(student, {})[notebook, cell] = None if waits else points
+    return found
 
 
 class RecordedRow(msgspec.Struct, frozen=True):
@@ -66,7 +103,7 @@ def read_records(classroom: Classroom) -> ClassRecords:
         raise InputError(
             f"{classroom.assignment} was not graded by `autograder grade`, which records the data of the report. Grade it again"
         )
-    points = read_cell_points(classroom)
+    points = _read_cell_points(classroom)
     return ClassRecords(classroom.assignment, grades.max_points, tested_cells(classroom), rows, grades.scores, points)
 
 
