@@ -23,7 +23,7 @@ from autograder.course.paths import LANGUAGES, NOTEBOOKS, ROOT, SOLUTIONS, VARIA
 from autograder.course.teaching import page as teachers_page
 from autograder.course.variants.declared_changes import read_changes
 from autograder.course.variants.variant import vary
-from autograder.course.variants.variant_outcomes import check_numbers
+from autograder.course.variants.variant_proof import check_numbers
 from autograder.errors import UnfinishedError
 from autograder.locale.translations import known_language
 

@@ -27,7 +27,6 @@ from autograder.classroom.collect.submission_files import (
 )
 from autograder.classroom.platforms import PLATFORMS, platform_of
 from autograder.classroom.platforms.gradescope import GRADESCOPE
-from autograder.classroom.platforms.nbgrader_folders import NBGRADER
 from autograder.classroom.roster import Person, Roster
 from autograder.classroom.table_file import TableError, TableFile, read_table
 from tests.classroom import downloads
@@ -161,7 +160,7 @@ def test_what_lies_beside_the_hand_ins_is_no_hand_in(holder, beside):
     """Files and folders such as outbound or source are not students; the files that were left out are listed."""
     files = [DownloadedFile(path, lambda most: b"") for path in (f"{holder}/doejane/first/first.ipynb", *beside)]
     download = Download(files, [])
-    found = NBGRADER.submissions(download, datetime.UTC, "first")
+    found = PLATFORMS["nbgrader"].submissions(download, datetime.UTC, "first")
     assert [("doejane", ["first.ipynb"])] == [
         (one.key, [path.removeprefix("first/") for path in one.files]) for one in found
     ]

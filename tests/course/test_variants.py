@@ -15,7 +15,7 @@ from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.course.variants.declared_changes import VariantError
 from autograder.course.variants.number_variants import TAG, redraw
 from autograder.course.variants.variant import vary
-from autograder.course.variants.variant_outcomes import check_numbers
+from autograder.course.variants.variant_proof import check_numbers
 
 SEEDS = range(20)
 TAGGED = {

@@ -31,8 +31,7 @@ from autograder.course.variants.declared_changes import (
 )
 from autograder.course.variants.number_variants import TAG
 from autograder.course.variants.variant import METADATA, OwnVariant, vary
-from autograder.course.variants.variant_outcomes import check_numbers
-from autograder.course.variants.variant_proof import ProvenVariant, VariantProof, names_after, verdict_on
+from autograder.course.variants.variant_proof import ProvenVariant, VariantProof, check_numbers, names_after, verdict_on
 from autograder.course.variants.variant_record import read_record
 from autograder.errors import printable
 

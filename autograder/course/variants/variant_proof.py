@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import copy
+import functools
 import io
 import itertools
 import linecache
@@ -19,8 +22,10 @@ from autograder.check.message import Incorrect, NotAttempted, Unsolved
 from autograder.check.subject.inputs import use_seed
 from autograder.check.subject.subjects import LocalSubject
 from autograder.course.author_cells import Answer, AuthorExercise, exercises_of, questions_of, setup_of
-from autograder.course.variants.declared_changes import VariantError
-from autograder.tape.recording.verdict_types import OUTCOMES
+from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, VariantError, with_choices
+from autograder.course.variants.number_variants import TAG, redraw_notebook
+from autograder.tape import record
+from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
 
 _numbers = itertools.count()
 
@@ -48,10 +53,9 @@ class CellNamespace:
 
 
 class ProvenExercise(msgspec.Struct, frozen=True):
-    """One exercise of a variant: its stub, its check, and the answers that passed the check."""
+    """One exercise of a variant: its check, and the answers that passed the check."""
 
     id: str
-    stub: str
     check: str
     answers: tuple[str, ...]
 
@@ -104,7 +108,7 @@ class VariantProof:
             right = list(proven)[:1]
         if not right:
             raise self._error(exercise, "no answer that could be tried passes")
-        return ProvenExercise(exercise.id, exercise.stub, exercise.check, tuple(right))
+        return ProvenExercise(exercise.id, exercise.check, tuple(right))
 
     def _own_solution(self, exercise: AuthorExercise) -> list[str]:
         """Return the source's own answer in an ordinary nbgrader course: the solution cells after the previous test."""
@@ -172,3 +176,48 @@ def candidates(exercise: AuthorExercise, names: dict[str, object]) -> list[str]:
 def _quiet() -> Iterator[None]:
     with contextlib.redirect_stdout(io.StringIO()):
         yield
+
+
+def check_numbers(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) -> None:
+    """Run the programs in which a variant replaces numbers, and compare their outcomes.
+
+    Raises:
+        VariantError: the outcome of a program depends on its numbers.
+    """
+    before = with_choices(notebook, changes, seed)
+    after = copy.deepcopy(before)
+    redraw_notebook(after, seed)
+    imports = "\n".join(line for cell in before.cells for line in _imports(cell))
+    for cell, original in zip(after.cells, before.cells, strict=True):
+        if cell.source != original.source:
+            _same_outcomes(cell, original, imports, seed)
+
+
+def _imports(cell: NotebookNode) -> list[str]:
+    lines = cell.source.splitlines() if cell.cell_type == "code" else []
+    return [line for line in lines if line.startswith(("import ", "from torch"))]
+
+
+def _same_outcomes(cell: NotebookNode, original: NotebookNode, imports: str, seed: int) -> None:
+    for before, after in zip(_programs(original.source), _programs(cell.source), strict=True):
+        expected, got = (_outcome(f"{imports}\n{_text(program)}", program.name) for program in (before, after))
+        if expected != got:
+            raise VariantError(
+                f"cell {cell.id}, seed {seed}: {before.name} is {got} instead of {expected}. "
+                f"Remove the tag {TAG!r} from the cell, or use another seed."
+            )
+
+
+@functools.cache
+def _outcome(text: str, function: str) -> Outcome:
+    return record(text, function=function).verdict.outcome
+
+
+def _programs(source: str) -> list[ast.FunctionDef]:
+    """Return the programs of a cell: the functions without arguments that it defines."""
+    return [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and not node.args.args]
+
+
+def _text(program: ast.FunctionDef) -> str:
+    program.decorator_list = []
+    return ast.unparse(program)
