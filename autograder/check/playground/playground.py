@@ -110,93 +110,6 @@ CAN_FORK = sys.platform == "linux"
 """Whether runs use a fork. Otherwise they are in the kernel itself, and only the time of each is limited."""
 
 
-class ArrangementWorker:
-    """A fork of the kernel that runs the arrangements of one program.
-
-    It ends with the kernel, and is replaced if an arrangement ends it.
-    """
-
-    _open: ArrangementWorker | None = None
-
-    def __init__(self, program: PlayProgram, names: dict[str, Any]):
-        self.program, self.names = program, names
-        self._process: Any = None
-        self._connection: Connection | None = None
-
-    def scene(self, arrangement: Arrangement, options: dict[str, Any], as_timeline: bool = False) -> Scene:
-        """Return the scene of an arrangement's run, or one with the reason why it did not finish."""
-        if not CAN_FORK:
-            return run_and_draw(self.program, arrangement, self.names, options, as_timeline)
-        connection = self._connected()
-        connection.send_bytes(msgspec.json.encode((arrangement, options, as_timeline)))
-        try:
-            if connection.poll(ALL_RUNS):
-                return msgspec.json.decode(connection.recv_bytes(), type=Scene)
-            problem = translated(
-                "The run was stopped after {seconds} seconds. Check the lines for an infinite loop.",
-                seconds=f"{ALL_RUNS:g}",
-            )
-        except (EOFError, OSError):
-            self._process.join(1)
-            problem = translated("The program ended the process that ran it. Undo the last change.")
-        self.close()
-        return board_scene(self.program, arrangement, None, problem=problem, **options)
-
-    def close(self) -> None:
-        """Kill the process; the next arrangement starts a new one."""
-        if self._process is not None and self._connection is not None:
-            self._process.kill()
-            self._process.join()
-            self._connection.close()
-        self._process = self._connection = None
-
-    def _connected(self) -> Connection:
-        """Return the connection to the process; start it if necessary, and end another program's process."""
-        if self._connection is None or not self._process.is_alive():
-            other = ArrangementWorker._open
-            if other is not None:
-                other.close()
-            ArrangementWorker._open = self
-            fork = multiprocessing.get_context("fork")
-            self._connection, inside = fork.Pipe()
-            self._process = fork.Process(target=self._serve, args=(inside, self._connection), daemon=True)
-            self._process.start()
-            inside.close()
-        return self._connection
-
-    def _serve(self, inside: Connection, outside: Connection) -> None:
-        """Answer requests in the fork until the kernel closes its end of the connection."""
-        outside.close()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        sys.stdout = sys.stderr = io.StringIO()  # the kernel's own streams would write into the notebook
-        _limit_memory()
-        # The fork does not have the kernel's other threads, and OpenMP would wait for them forever.
-        torch.set_num_threads(1)
-        with suppress(EOFError, OSError):
-            while True:
-                asked = msgspec.json.decode(inside.recv_bytes(), type=tuple[Arrangement, dict[str, Any], bool])
-                arrangement, options, as_timeline = asked
-                scene = run_and_draw(self.program, arrangement, self.names, options, as_timeline)
-                inside.send_bytes(msgspec.json.encode(scene))
-
-
-def run_and_draw(
-    program: PlayProgram,
-    arrangement: Arrangement,
-    names: dict[str, Any],
-    options: dict[str, Any],
-    as_timeline: bool = False,
-) -> Scene:
-    """Return the scene of an arrangement that runs in this process; `options` are those of `board_scene`."""
-    try:
-        recording = run(program, arrangement, names, ONE_RUN)
-    except ProgramError as error:
-        return board_scene(program, arrangement, None, problem=message_of(error), **options)
-    if as_timeline:
-        return live_scene(recording, options["place"], is_playable=True)
-    return board_scene(program, arrangement, recording, **options)
-
-
 def _limit_memory() -> None:
     """Limit the memory of this process, so that larger allocations raise MemoryError; without such a limit, only time is limited."""
     with suppress(ImportError, OSError, ValueError):
@@ -223,13 +136,19 @@ class ArrangementRequest(msgspec.Struct):
 
 
 class Playground:
-    """Runs the arrangements of one program, one at a time; the program may use the values in `names`."""
+    """Runs the arrangements of one program, one at a time; the program may use the values in `names`.
+
+    The runs are in a fork of the kernel, which ends with the kernel, and is replaced if an arrangement ends it.
+    """
+
+    _open: Playground | None = None
 
     def __init__(self, program: PlayProgram, names: dict[str, Any] | None = None):
         self.program, self.names = program, names or {}
         self.place = ""  # class name of the element that the live picture replaces
-        self._worker = ArrangementWorker(program, self.names)
         self._shown = program.as_given
+        self._process: Any = None
+        self._connection: Connection | None = None
 
     def attach(self, picture: Any) -> None:
         """Answer a reader's changes in this live picture."""
@@ -241,11 +160,34 @@ class Playground:
         options: dict[str, Any] = {"number": number, "is_editable": not self.program.header, "place": self.place}
         if self.program.spare and arrangement.key == self.program.as_given.key:
             return board_scene(self.program, arrangement, None, problem=translated(START), **options)
-        return self._worker.scene(arrangement, options, as_timeline)
+        if not CAN_FORK:
+            return self._run_and_draw(arrangement, options, as_timeline)
+        connection = self._connected()
+        connection.send_bytes(msgspec.json.encode((arrangement, options, as_timeline)))
+        try:
+            if connection.poll(ALL_RUNS):
+                return msgspec.json.decode(connection.recv_bytes(), type=Scene)
+            problem = translated(
+                "The run was stopped after {seconds} seconds. Check the lines for an infinite loop.",
+                seconds=f"{ALL_RUNS:g}",
+            )
+        except (EOFError, OSError):
+            self._process.join(1)
+            problem = translated("The program ended the process that ran it. Undo the last change.")
+        self.close()
+        return board_scene(self.program, arrangement, None, problem=problem, **options)
 
     def warm_up(self) -> None:
-        """Run the given program in this process, so that the worker need not repeat its imports."""
-        run_and_draw(self.program, self.program.as_given, self.names, {})
+        """Run the given program in this process, so that the fork need not repeat its imports."""
+        self._run_and_draw(self.program.as_given, {}, False)
+
+    def close(self) -> None:
+        """Kill the fork; the next arrangement starts a new one."""
+        if self._process is not None and self._connection is not None:
+            self._process.kill()
+            self._process.join()
+            self._connection.close()
+        self._process = self._connection = None
 
     def _answer(self, picture: Any, sent: dict[str, Any]) -> None:
         request = msgspec.convert(sent, ArrangementRequest)
@@ -255,6 +197,42 @@ class Playground:
             self._shown = self.program.as_given if request.again else Arrangement(request.lines, request.edits)
         scene = self.scene(self._shown, request.number, as_timeline=bool(request.moved))
         picture.scene = msgspec.to_builtins(scene)
+
+    def _run_and_draw(self, arrangement: Arrangement, options: dict[str, Any], as_timeline: bool) -> Scene:
+        """Return the scene of an arrangement that runs in this process; `options` are those of `board_scene`."""
+        try:
+            recording = run(self.program, arrangement, self.names, ONE_RUN)
+        except ProgramError as error:
+            return board_scene(self.program, arrangement, None, problem=message_of(error), **options)
+        if as_timeline:
+            return live_scene(recording, options["place"], is_playable=True)
+        return board_scene(self.program, arrangement, recording, **options)
+
+    def _connected(self) -> Connection:
+        """Return the connection to the fork; start it if necessary, and end another program's fork."""
+        if self._connection is None or not self._process.is_alive():
+            if Playground._open is not None:
+                Playground._open.close()
+            Playground._open = self
+            fork = multiprocessing.get_context("fork")
+            self._connection, inside = fork.Pipe()
+            self._process = fork.Process(target=self._serve, args=(inside, self._connection), daemon=True)
+            self._process.start()
+            inside.close()
+        return self._connection
+
+    def _serve(self, inside: Connection, outside: Connection) -> None:
+        """Answer requests in the fork until the kernel closes its end of the connection."""
+        outside.close()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.stdout = sys.stderr = io.StringIO()  # the kernel's own streams would write into the notebook
+        _limit_memory()
+        # The fork does not have the kernel's other threads, and OpenMP would wait for them forever.
+        torch.set_num_threads(1)
+        with suppress(EOFError, OSError):
+            while True:
+                asked = msgspec.json.decode(inside.recv_bytes(), type=tuple[Arrangement, dict[str, Any], bool])
+                inside.send_bytes(msgspec.json.encode(self._run_and_draw(*asked)))
 
 
 def open_playground(playground: Playground) -> None:

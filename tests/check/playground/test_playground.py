@@ -48,7 +48,7 @@ def picture(program):
     playground, made = Playground(program), Picture()
     playground.attach(made)
     yield made
-    playground._worker.close()
+    playground.close()
 
 
 def lines(program: PlayProgram) -> list[dict]:
@@ -66,7 +66,7 @@ def test_operations_that_use_several_threads_end_in_the_fork_too():
         assert ("", "correct") == outcome(playground.scene(softmax.as_given))
     finally:
         torch.set_num_threads(threads)
-        playground._worker.close()
+        playground.close()
 
 
 def outcome(scene) -> tuple[str, str]:
@@ -136,10 +136,10 @@ def test_one_process_at_a_time(program):
     """The process of a program ends when another program is played with."""
     one, other = Playground(program), Playground(program_from_text("other", TEXT))
     one.scene(program.as_given)
-    first = one._worker._process
+    first = one._process
     other.scene(other.program.as_given)
     assert not first.is_alive() or first.exitcode is not None
-    other._worker.close()
+    other.close()
 
 
 def test_lines_to_be_put_in_order_start_without_a_run():
@@ -155,7 +155,7 @@ def test_lines_to_be_put_in_order_start_without_a_run():
 
     ordered = playground.scene(arrangements(program)[1])
     assert ("def twice(w):\n    h = w.exp()\n    return h", "correct") == (ordered.board.answer, ordered.outcome)
-    playground._worker.close()
+    playground.close()
 
 
 def test_a_function_can_be_played_with():
