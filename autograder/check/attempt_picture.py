@@ -10,10 +10,17 @@ import msgspec
 
 from autograder.check.answer_lines import AnswerLines
 from autograder.check.expected import Expected, find_other_values, find_wrong_return
-from autograder.check.lost_paths import find_cut, find_detached, find_kept_history, find_wrong_backward, line_that_freed
 from autograder.check.message import Incorrect, Unfinished
 from autograder.check.named_lines import describe as describe_line
-from autograder.check.named_lines import line_of_memory, line_of_value
+from autograder.check.named_lines import (
+    find_cut,
+    find_detached,
+    find_kept_history,
+    find_wrong_backward,
+    line_of_memory,
+    line_of_value,
+    line_that_freed,
+)
 from autograder.check.shown_message import show_first
 from autograder.check.subject.call_report import CallProblem
 from autograder.check.subject.subjects import Subject

@@ -9,9 +9,8 @@ import torch
 
 from autograder.check.attempt_picture import RecordedTrial
 from autograder.check.expected import Expected
-from autograder.check.lost_paths import first_use_of_leaf
 from autograder.check.message import Incorrect, not_attempted
-from autograder.check.named_lines import line_of_attribute, line_of_memory, line_of_parameter
+from autograder.check.named_lines import first_use_of_leaf, line_of_attribute, line_of_memory, line_of_parameter
 from autograder.check.raised_problem import raise_problem
 from autograder.check.subject.call_report import Array, Report, array
 from autograder.locale.translations import translatable, translated

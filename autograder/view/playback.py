@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from autograder.tape.recording.schema import BackwardStep, Recording, SavedEdge, Step, TensorState, Write
+from autograder.tape.recording.schema import BackwardStep, Recording, SavedEdge, Step, TensorState, Write, nodes_below
 from autograder.tape.recording.verdict_types import NamedLine, Place
 
 
@@ -164,13 +164,8 @@ class Playback:
     @cached_property
     def _reached(self) -> set[int]:
         """The nodes that some backward of this run visited, and those below them, which an error may have prevented it from visiting."""
-        found, waiting = set(), [visit.node for visit in self.recording.backward]
-        while waiting:
-            node = waiting.pop()
-            if node not in found and node in self.nodes:
-                found.add(node)
-                waiting += [below for below in self.nodes[node].inputs if below is not None]
-        return found
+        starts = (visit.node for visit in self.recording.backward)
+        return {node.id for node in nodes_below(starts, self.nodes)}
 
     def _counter(self, edge: SavedEdge) -> int:
         """Return the version counter of a saved tensor; -1 if the tensor never had a name."""

@@ -7,7 +7,7 @@ Each step contains only its changes, so the size of a recording is linear in the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -158,6 +158,18 @@ class Node(msgspec.Struct, frozen=True):
     place: Place | None = None  # the user's line that created the node
     # enclosing module or function calls, outermost first, such as ("Net", "layers.0"); the picture folds by scope
     scope: tuple[str, ...] = ()
+
+
+def nodes_below(starts: Iterable[int], nodes: Mapping[int, Node]) -> list[Node]:
+    """Return these nodes and those that backward would reach from them; unknown ids are ignored."""
+    found: dict[int, Node] = {}
+    waiting = list(starts)
+    while waiting:
+        node = nodes.get(waiting.pop())  # a recording from a student's process may contain unknown ids
+        if node is not None and node.id not in found:
+            found[node.id] = node
+            waiting += [below for below in node.inputs if below is not None]
+    return list(found.values())
 
 
 class SavedEdge(msgspec.Struct, frozen=True):
