@@ -25,15 +25,10 @@ RELATIVE, ABSOLUTE = 1e-5, 1e-6
 
 
 def arrays_match(got: Array, right: Array) -> bool:
-    """Return whether both have the same dtype and shape, and values that agree within the accuracy above."""
-    return (got.dtype, got.shape) == (right.dtype, right.shape) and all_close(got, right.tensor())
-
-
-def all_close(got: Array, right: torch.Tensor) -> bool:
     """Return whether dtype and shape are the same and the values agree within the accuracy above; nan never agrees."""
-    values = got.tensor()
-    alike = (values.dtype, values.shape) == (right.dtype, right.shape)
-    return alike and torch.allclose(values, right, rtol=RELATIVE, atol=ABSOLUTE)
+    if (got.dtype, got.shape) != (right.dtype, right.shape):
+        return False
+    return torch.allclose(got.tensor(), right.tensor(), rtol=RELATIVE, atol=ABSOLUTE)
 
 
 def format_values(values: Array, other: Array | None = None) -> str:
@@ -86,7 +81,7 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, attempt
                 or translated("where the path from the result back to {name} is cut", name=name),
                 judges_gradients=True,
             )
-        if not all_close(got, right):
+        if not arrays_match(got, array(right)):
             _raise_wrong_gradient(exercise, name, got, right, expected, attempt)
     for name, argument in expected.call.arguments.items():
         got = report.gradients.get(name) if argument.kind == "frozen" else None
