@@ -113,17 +113,22 @@ def _blocks(source: str) -> list[str]:
     return ["\n".join(block) for block in blocks]
 
 
-def _comments(source: str) -> list[_Comment]:
-    """Return the comments of a cell; an empty list if the code below its magic is not Python."""
-    above, code = _magic(source)
+def comments_of(code: str) -> list[tokenize.TokenInfo]:
+    """Return the comments of some code; an empty list if it is not valid Python."""
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
     except (tokenize.TokenError, SyntaxError):
         return []
+    return [token for token in tokens if token.type == tokenize.COMMENT]
+
+
+def _comments(source: str) -> list[_Comment]:
+    """Return the comments of a cell; an empty list if the code below its magic is not Python."""
+    above, code = _magic(source)
     comments: list[_Comment] = []
     alone = False
-    for token in tokens:
-        if token.type != tokenize.COMMENT or DIRECTIVE.match(token.string):
+    for token in comments_of(code):
+        if DIRECTIVE.match(token.string):
             continue
         row, column = token.start[0] - 1 + above, token.start[1]
         line = token.string.removeprefix("#").removeprefix(" ")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import io
 import itertools
 import re
-import tokenize
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +13,7 @@ import msgspec
 
 from autograder.course.author_cells import AuthorError, AuthorExercise, exercises
 from autograder.grade.submission.notebook_grade import CellGrade
+from autograder.locale.notebook_translation import comments_of
 
 
 def normal_form(source: str) -> str:
@@ -38,29 +37,17 @@ def without_comments(source: str) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def comments_of(source: str) -> list[tokenize.TokenInfo]:
-    """Return the comments of some code; an empty list if it is not valid Python."""
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
-    except (tokenize.TokenError, SyntaxError):
-        return []
-    return [token for token in tokens if token.type == tokenize.COMMENT]
-
-
 def _own_names(tree: ast.Module) -> dict[str, str]:
     """Return a new name for each variable that a function of the code binds, in the order of appearance."""
     names: dict[str, str] = {}
     for function in ast.walk(tree):
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             for node in ast.walk(function):
-                name = node.arg if isinstance(node, ast.arg) else node.id if _is_made(node) else None  # type: ignore[attr-defined]
+                is_made = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+                name = node.arg if isinstance(node, ast.arg) else node.id if is_made else None  # type: ignore[attr-defined]
                 if name is not None and name not in ("self", "cls"):
                     names.setdefault(name, f"v{len(names)}")
     return names
-
-
-def _is_made(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
