@@ -9,8 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from autograder import cli
-from autograder.classroom.report.class_report import cronbach_alpha, item_statistics
-from autograder.classroom.report.course_report import change_since, course_lines
+from autograder.classroom.report.class_report import change_since, course_lines, cronbach_alpha, item_statistics
 from autograder.classroom.report.grading_records import read_class_grades
 from autograder.classroom.report.report_page import histogram
 from autograder.classroom.report.report_page import report as report_on

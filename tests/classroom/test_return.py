@@ -11,7 +11,7 @@ import pytest
 
 from autograder import cli
 from autograder.classroom.collect.collection import collect
-from autograder.classroom.report.course_report import course_lines
+from autograder.classroom.report.class_report import course_lines
 from autograder.classroom.report.grading_records import read_class_grades
 from autograder.classroom.return_grades import return_grades
 from autograder.classroom.roster import Roster, read_roster

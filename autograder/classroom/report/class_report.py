@@ -1,4 +1,4 @@
-"""The data of a class report: scores, exercises, wrong answers, misconceptions, and students who are far behind.
+"""The data of a class report: scores, exercises, wrong answers, misconceptions, students far behind, and the whole course.
 
 The difficulty of an exercise is the mean share of the points; the discrimination is the correlation of that share with the
 points of all other cells (the corrected item-total correlation); Cronbach's alpha is the reliability of the whole.
@@ -9,11 +9,19 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
-from autograder.classroom.policy_names import checked_policy
-from autograder.classroom.report.grading_records import ClassRecords, GradedNotebook, TestedCell, read_records
+from autograder.classroom.policy_names import checked_policy, listed_students
+from autograder.classroom.report.grading_records import (
+    ClassGrades,
+    ClassRecords,
+    GradedNotebook,
+    TestedCell,
+    read_class_grades,
+    read_records,
+)
 from autograder.classroom.report.wrong_answers import (
     GivenAnswer,
     WrongAnswers,
@@ -24,8 +32,8 @@ from autograder.classroom.report.wrong_answers import (
 )
 from autograder.classroom.submission_record import read_record
 from autograder.course.teaching import Teaching, teaching_of
-from autograder.grade.batch.classroom import Classroom
-from autograder.grade.policy import CoursePolicy
+from autograder.grade.batch.classroom import Classroom, opened_gradebook
+from autograder.grade.policy import CoursePolicy, course_total
 
 
 class ItemStatistics(msgspec.Struct, frozen=True):
@@ -267,12 +275,116 @@ def _worth(report: ExerciseReport) -> float:
 
 
 def _behind(records: ClassRecords, classroom: Classroom) -> list[FarBehind]:
-    names = {student: row.name for student, row in read_record(classroom.folder, classroom.assignment).items()}
+    names, shares = _names(classroom), _shares(records)
     behind = []
     for student, row in records.rows.items():
-        share = records.scores[student].total / records.max_points if records.max_points else 1.0
-        if share < FAR_BEHIND:
+        if shares[student] < FAR_BEHIND:
             grades = [grade for cells in row.cells.values() for grade in cells.values()]
             attempted = sum(grade.status not in ("not attempted", "not run") for grade in grades)
-            behind.append(FarBehind(student, names.get(student, ""), share, attempted))
+            behind.append(FarBehind(student, names.get(student, ""), shares[student], attempted))
     return sorted(behind, key=lambda student: (student.share, student.student))
+
+
+FELL = 0.25  # decrease of the share of the points from which on a student is listed
+
+
+class StudentChange(msgspec.Struct, frozen=True):
+    """A student whose share of the points fell: id, name, and the share before and now."""
+
+    student: str
+    name: str
+    before: float
+    now: float
+
+
+class AssignmentChange(msgspec.Struct, frozen=True):
+    """The change since the previous assignment."""
+
+    before: str
+    mean_before: float  # its mean share of the points
+    mean_now: float  # the mean share of the points in this assignment
+    fell: list[StudentChange]  # the students who lost a quarter of the points or more, the largest loss first
+    missing: list[str]  # the students who submitted the previous assignment but not this one
+
+
+class CourseLine(msgspec.Struct, frozen=True):
+    """A student's points in the whole course, and the assignments that were dropped."""
+
+    student: str
+    name: str
+    points: float
+    max_points: float
+    dropped: tuple[str, ...]
+
+
+def graded_assignments(classroom: Classroom) -> list[str]:
+    """Return the assignments with grades, by due date and then by name."""
+    if not classroom.has_gradebook:
+        return []
+    with opened_gradebook(classroom) as book:
+        known = [
+            (assignment.duedate is None, str(assignment.duedate or ""), assignment.name)
+            for assignment in book.assignments
+            if assignment.num_submissions
+        ]
+    return [name for _, _, name in sorted(known)]
+
+
+def change_since(classroom: Classroom, report: ClassReport) -> AssignmentChange | None:
+    """Return the change since the previous assignment; None for the first one."""
+    names = graded_assignments(classroom)
+    place = names.index(report.assignment)
+    if not place:
+        return None
+    before, now = (read_class_grades(replace(classroom, assignment=name)) for name in names[place - 1 : place + 1])
+    left = checked_policy(classroom).left
+    shares = _shares(before, left), _shares(now, left)
+    people = _names(classroom)
+    fell = [
+        StudentChange(student, people.get(student, ""), share, shares[1][student])
+        for student, share in shares[0].items()
+        if student in shares[1] and share - shares[1][student] >= FELL
+    ]
+    return AssignmentChange(
+        before=names[place - 1],
+        mean_before=statistics.fmean(shares[0].values()),
+        mean_now=statistics.fmean(shares[1].values()),
+        fell=sorted(fell, key=lambda change: change.now - change.before),
+        missing=sorted(shares[0].keys() - shares[1].keys()),
+    )
+
+
+def course_lines(classroom: Classroom) -> list[CourseLine]:
+    """Return a line for each student over all graded assignments, computed with the course's policy."""
+    policy = checked_policy(classroom)
+    grades = {name: read_class_grades(replace(classroom, assignment=name)) for name in graded_assignments(classroom)}
+    listed = listed_students(classroom)
+    graded = {student for assignment in grades.values() for student in assignment.scores}
+    students = sorted((listed.keys() | graded) - {*policy.left})
+    names = {student: person.name for student, person in listed.items()}
+    for name in grades:
+        names |= _names(replace(classroom, assignment=name))
+    return [_line(student, names.get(student, ""), grades, policy) for student in students]
+
+
+def _line(student: str, name: str, grades: dict[str, ClassGrades], policy: CoursePolicy) -> CourseLine:
+    scores = {
+        assignment: (known.scores[student].total if student in known.scores else 0.0, known.max_points)
+        for assignment, known in grades.items()
+        if student in known.scores or policy.missing != "blank"
+    }
+    return CourseLine(student, name, *course_total(policy, student, scores))
+
+
+def _names(classroom: Classroom) -> dict[str, str]:
+    """Return the names of the students whose submissions `collect` has recorded."""
+    return {student: entry.name for student, entry in read_record(classroom.folder, classroom.assignment).items()}
+
+
+def _shares(grades: ClassGrades | ClassRecords, left: tuple[str, ...] = ()) -> dict[str, float]:
+    """Return each student's share of the points, without the students who have left."""
+    return {
+        student: score.total / grades.max_points if grades.max_points else 1.0
+        for student, score in grades.scores.items()
+        if student not in left
+    }

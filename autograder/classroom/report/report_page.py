@@ -18,11 +18,13 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from autograder.classroom.report.class_report import ClassReport, ExerciseReport, class_report
-from autograder.classroom.report.course_report import (
+from autograder.classroom.report.class_report import (
     AssignmentChange,
+    ClassReport,
     CourseLine,
+    ExerciseReport,
     change_since,
+    class_report,
     course_lines,
     graded_assignments,
 )
