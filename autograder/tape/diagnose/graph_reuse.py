@@ -175,8 +175,9 @@ def _carried_nodes(state: RunState, freed: list[GraphNode]) -> list[GraphNode]:
 
 
 def _is_carried(state: RunState, node: GraphNode) -> bool:
-    """Return whether this iteration uses the result of a node."""
-    return any(consumer.step > _last_round(state) for consumer in node.consumers)
+    """Return whether the loss of this iteration uses the result of a node; the last one may compute with it after backward."""
+    reached = set(state.visited[-1])
+    return any(consumer.step > _last_round(state) and consumer.id in reached for consumer in node.consumers)
 
 
 def _last_round(state: RunState) -> int:
