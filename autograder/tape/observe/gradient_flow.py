@@ -115,6 +115,7 @@ class GradientFlow:
         self.steps, self.modes = OptimizerSteps(), ModeSwitches()
         self.reads, self.spent = ReadGradients(), SpentGradients()
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
+        self._before_step = 0, 0  # number of calls and of entries of `cleared` when the last step began
         # The last function call that began: its name, its tensor arguments, and its line.
         self.last_call: tuple[str, list[TrackedTensor], Place] | None = None
         # By line, gradients without a graph, and the line that adds a number computed from it to a loss.
@@ -309,6 +310,8 @@ class GradientFlow:
         self.updated_at |= {tracked.id: here for _, tracked in parameters}
         for position, (_, tracked) in enumerate(parameters):
             self.first_held.setdefault(tracked.id, (len(self.calls), position))
+        if not self.steps.is_inside:
+            self._before_step = len(self.calls), len(self.cleared)
         objects = {id(leaf.ref()) for leaf in self.steps.filled.values()}  # `p.data = …` does not change the object
         filled = [(tensor, tracked) for tensor, tracked in parameters if id(tensor) in objects]
         if filled and all(is_empty(tensor.grad) for tensor, _ in filled):
@@ -316,6 +319,13 @@ class GradientFlow:
         self.steps.step(optimizer, parameters, len(self.calls), here)
         self.reads.step(parameters, here)
         self.modes.step({id(tensor) for tensor, _ in parameters if tensor.grad is not None})
+
+    def end_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Process the end of a step. If its closure called backward, the step used those gradients, not cleared ones."""
+        calls, cleared = self._before_step
+        if len(self.calls) > calls:
+            del self.cleared[cleared:]
+        self.steps.end_step(optimizer)
 
     def backward(
         self,

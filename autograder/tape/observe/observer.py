@@ -367,7 +367,7 @@ class Observer(Listener):
     @isolated_from_program
     def _optimizer_has_stepped(self, optimizer: torch.optim.Optimizer) -> None:
         if not self._only_counts:
-            self.state.flow.steps.end_step(optimizer)
+            self.state.flow.end_step(optimizer)
 
     def inside_engine(self) -> Any:
         """Observe the functions that hooks and custom backwards call."""

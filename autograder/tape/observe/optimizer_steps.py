@@ -97,7 +97,7 @@ class OptimizerSteps:
         self.doubled_at: Place | None = None
         self._doubled: set[int] = set()
         # whether a step has not ended: an optimizer inside another one holds the same parameters
-        self._is_inside = False
+        self.is_inside = False
         self._stepped: dict[int, list[TrackedTensor]] = {}
         self._random: set[Memory] = set()
         self._passes, self._searched = 0, set[int]()
@@ -167,8 +167,8 @@ class OptimizerSteps:
         self, now: list[TrackedTensor], before: list[TrackedTensor], calls: int, here: Place, used: set[int]
     ) -> None:
         """Compare the parameters of a step with those of another optimizer's step after the same backward call."""
-        last = self.calls[-1] if self.calls and not self._is_inside else None
-        self._is_inside = True
+        last = self.calls[-1] if self.calls and not self.is_inside else None
+        self.is_inside = True
         if last is None or last[1] is before or last[0] != calls or self.doubled_at is not None:
             return
         if {one.id for one in last[1]} == {one.id for one in now}:
@@ -176,7 +176,7 @@ class OptimizerSteps:
 
     def end_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Process the end of a step."""
-        self._is_inside = False
+        self.is_inside = False
         self.idle.end(optimizer)
 
     def _find_unoptimized(self) -> None:
