@@ -13,6 +13,7 @@ from autograder.tape.diagnose.fault_words import (
     COPIED,
     FaultKind,
     and_more,
+    around,
     followers,
     is_early_copy,
     leaves_above,
@@ -211,11 +212,15 @@ def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _reads_gradients(evidence: Evidence) -> bool:
-    """Return whether a line of the program reads or sets a `.grad`."""
-    attributes = (
-        node for tree in evidence.trees.values() for node in ast.walk(tree) if isinstance(node, ast.Attribute)
-    )
-    return any(node.attr == "grad" and "autograd" not in ast.unparse(node) for node in attributes)
+    """Return whether a line reads or sets a `.grad`, apart from that of an input which its function lets require grad."""
+    for tree in evidence.trees.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr == "grad" and "autograd" not in ast.unparse(node):
+                owner = re.escape(ast.unparse(node.value))
+                functions = map(ast.unparse, around(tree, ast.FunctionDef, node.lineno))
+                if not any(re.search(rf"\b{owner}\.requires_grad( = True|_\()", text) for text in functions):
+                    return True
+    return False
 
 
 def _clipped_early(evidence: Evidence) -> Iterator[GraphFault]:
