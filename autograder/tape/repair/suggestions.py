@@ -75,6 +75,9 @@ def _is_undecided(seen: Verdict, fault: GraphFault) -> bool:
 
 def _fixes_fault(seen: Verdict, fault: GraphFault, verdict: Verdict) -> bool:
     """Return whether the changed program is correct, without this kind of fault and without a new one."""
+    part = verdict.excerpt
+    if seen.excerpt and (seen.excerpt.last < part.last if part else not seen.excerpt.ended):
+        return False  # the time limit ended the run before the part that shows the fault
     untrained = {tensor.name for other in seen.graph_faults for tensor in other.tensors if tensor.is_untrained}
     others = {other.kind for other in verdict.graph_faults} - {fault.kind}
     is_known = all(other.kind in others for other in seen.graph_faults)
@@ -245,14 +248,19 @@ def _backwards(source: EditableSource, at: ast.stmt) -> list[ast.stmt]:
 
 def _switch_back(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Restore the mode at the start of the loop that trains."""
-    code = _code_in(fault)
+    code, scope = _code_in(fault), source.scope(at)
     owners = [source.of(call.func.value) for call in calls(at) if isinstance(call.func, ast.Attribute)]
-    function = getattr(source.scope(at), "name", "<module>")
-    given = [source.of(call.args[0]) for call in calls_of(source.tree, function) if call.args]
+    parameters = [one.arg for one in scope.args.args if one.arg != "self"] if isinstance(scope, ast.FunctionDef) else []
+    # A loop that calls this function knows the model by the argument that it passes.
+    passed = [zip(parameters, call.args, strict=False) for call in calls_of(source.tree, getattr(scope, "name", ""))]
+    given = [source.of(value) for pairs in passed for name, value in pairs if name in owners]
     texts = [code] if code else [f"{owner}.train()" for owner in dict.fromkeys([*given, *owners])]
     for statement in _backwards(source, at):
         holders = [one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While | ast.FunctionDef)]
-        yield from ((source.insert_before(holder.body[0], text),) for text in texts for holder in holders)
+        for text, holder in ((text, holder) for text in texts for holder in holders):
+            # At the start of a function, its own variables are not bound yet.
+            if not (isinstance(holder, ast.FunctionDef) and text.partition(".")[0] in names_bound(holder)):
+                yield (source.insert_before(holder.body[0], text),)
 
 
 def _outside_no_grad(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
