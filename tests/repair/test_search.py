@@ -8,7 +8,7 @@ import torch
 
 from autograder.tape import explain_program
 from autograder.tape.explain import prove, record, record_program
-from autograder.tape.recording.verdict_types import Check, Gradient, Harm, Place, Verdict
+from autograder.tape.recording.verdict_types import Check, Excerpt, Gradient, Harm, Place, Verdict
 from autograder.tape.repair import candidates, names_in_code, search, suggestions
 from autograder.tape.repair.edits import EditableSource, apply_fix
 from autograder.tape.repair.repairs import find_repairs
@@ -511,12 +511,15 @@ def test_a_leaf_that_a_loop_of_one_line_writes_is_written_under_no_grad_after_ba
     assert after in apply_fix(CLIPPED, first)
 
 
-def test_a_root_of_zero_is_clamped():
-    """The derivative of the root is infinite at 0, and finite where the root is taken of a small number."""
-    source = next(one.source for one in PROGRAMS if one.name == "a root behind where")
-    (fault,) = explain_program(factory_of_text(source, "bug.py")).verdict.graph_faults
-    assert fault.was_run
-    assert "+torch.where(w > 0, w.clamp(min=1e-12).sqrt(), 0 * w)" in fault.diff
+@pytest.mark.parametrize(("name", "new"), [
+    ("a root behind where", "+torch.where(w > 0, w.clamp(min=1e-12).sqrt(), 0 * w)"),
+    ("eval_before_the_second_round", "+        head.train()\n+        net.train()\n         optimizer.zero_grad()"),
+])  # fmt: skip
+def test_a_change_for_a_fault_of_the_graph_is_run(name, new):
+    """The root is taken of a small number above 0; both modules are switched, and no argument of their function is."""
+    factory = factory_of_text(next(one.source for one in PROGRAMS if one.name == name), "bug.py")
+    fault = explain_program(factory).verdict.graph_faults[0]
+    assert (True, True) == (fault.was_run, new in fault.diff), fault.diff
 
 
 def test_a_value_from_before_the_loop_is_computed_in_it():
@@ -538,7 +541,7 @@ def test_a_change_whose_run_the_time_limit_ends_is_suggested_before_another(monk
     )
     verdict, over = explain_program(factory_of_text(text)).verdict, SimpleNamespace(is_spent=False, runs=9)
     monkeypatch.setattr(suggestions, "current_budget", lambda: over)
-    unknown = suggestions.structs.replace(verdict, outcome=None, graph_faults=())
+    unknown = suggestions.structs.replace(verdict, graph_faults=(), excerpt=Excerpt(2, 2, 1, 1, ended=False))
     late = suggestions.with_suggestions(
         verdict, factory_of_text(text), suggestions.Scope(), lambda *_: setattr(over, "is_spent", True) or unknown
     )

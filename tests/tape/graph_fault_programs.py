@@ -87,8 +87,7 @@ PROGRAMS = (
     FaultyProgram("rows of a Jacobian", "graph used again", "raises-backward", """
         x = torch.ones(2, requires_grad=True)
         y = x.exp()  # fault
-        for i in range(2):
-            torch.autograd.grad(y[i], x)
+        for i in range(2): torch.autograd.grad(y[i], x)
         """, (("grad(y[i], x)", "grad(y[i], x, retain_graph=True)"),)),
     FaultyProgram("a root behind where", "nan or inf", "correct", """
         w = torch.tensor([0.0, 4.0], requires_grad=True)
@@ -116,8 +115,7 @@ PROGRAMS = (
         values = net(torch.ones(3, 2))
         old, count = values.exp(), 3  # fault
         returns = (values + 1).exp()  # fault
-        for _ in range(2):
-            ((net(torch.ones(3, 2)) * old - returns).pow(2).sum() / count).backward()
+        for _ in range(2): ((net(torch.ones(3, 2)) * old - returns).pow(2).sum() / count).backward()
         """, (("values.exp(),", "values.exp().detach(),"), ("(values + 1).exp()", "(values + 1).exp().detach()"))),
     FaultyProgram("losses of earlier rounds in a sum with retain_graph", "graph used again", "correct", """
         net, total = nn.Linear(2, 1), 0
@@ -185,8 +183,7 @@ PROGRAMS = (
             return layer(x).detach()
         layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
         x = torch.ones(1, 2)
-        for layer in layers:
-            x = train(layer, x)
+        for layer in layers: x = train(layer, x)
         """, ((".detach().requires_grad_().mean()", ".mean()"),)),
     FaultyProgram("values are swapped, and gradients cleared", "gradient cleared before the step", "correct", """
         torch.manual_seed(0)
@@ -341,8 +338,8 @@ PROGRAMS = (
             optimizer.step()  # fault
         """, (("    optimizer.zero_grad()\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),)),
     FaultyProgram("gradients_of_micro_batches_that_are_cleared", "gradient cleared before the step", "correct", """
-        net = nn.Linear(2, 1)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        def attack(x): x.requires_grad = True; return x.grad
+        optimizer = torch.optim.SGD((net := nn.Linear(2, 1)).parameters(), lr=0.1)
         for i in range(4):
             optimizer.zero_grad()
             net(torch.ones(3, 2)).pow(2).mean().backward()
@@ -383,8 +380,9 @@ PROGRAMS = (
         cell, state = nn.RNNCell(2, 3), torch.zeros(1, 3)
         for _ in range(2):
             state = cell(torch.ones(1, 2), state)  # fault
-            state.sum().backward()
-        """, (("state.sum().backward()", "state.sum().backward()\n    state = state.detach()"),)),
+            (logits := 2 * state).sum().backward()
+            print(logits.exp())  # the next round does not use it
+        """, (("logits.exp())", "logits.exp())\n    state = state.detach()"),)),
     FaultyProgram("table_that_is_kept", "graph used again", "raises-backward", """
         class Angles(nn.Module):
             def __init__(self):
@@ -398,8 +396,7 @@ PROGRAMS = (
                 return self.cached
 
         net = Angles()
-        for _ in range(2):
-            net().cos().sum().backward()
+        for _ in range(2): net().cos().sum().backward()
         """, (("if self.cached is None", "if True"),)),
     FaultyProgram("two_losses_of_one_graph", "graph used again", "raises-backward", """
         net = nn.Linear(2, 3)
@@ -660,14 +657,17 @@ PROGRAMS = (
             loss.backward()
         """, (("for loss in losses", "for loss in [sum(losses)]"),)),
     FaultyProgram("eval_before_the_second_round", "mode left on", "correct", """
-        net = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5), nn.Linear(3, 1))
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(2):
-            optimizer.zero_grad()
-            net(torch.ones(3, 2)).pow(2).mean().backward()
-            optimizer.step()
-            net.eval()  # fault
-        """, (("net.eval()", "net.eval()\n    net.train()"),)),
+        def train(rate):
+            net, head = (nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)) for _ in range(2))
+            optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=rate)
+            for _ in range(2):
+                optimizer.zero_grad()
+                head(net(torch.ones(3, 2))).pow(2).mean().backward()
+                optimizer.step()
+                net.eval()  # fault
+                head.eval()  # fault
+        train(0.1)
+        """, (("head.eval()", "head.train(), net.train()"),)),
     FaultyProgram("recording_off_after_the_first_round", "mode left on", "raises-backward", """
         def score(net):
             torch.set_grad_enabled(False)  # fault
@@ -719,14 +719,14 @@ PROGRAMS = (
 
 
 RIGHT = {
-    "a step whose closure clears the gradient of each backward": """
+    "a step whose closure clears the gradient of each backward, as the line of the step does": """
         w = torch.ones(2, requires_grad=True)
         optimizer = torch.optim.LBFGS([w], max_iter=3)
         def closure():
             optimizer.zero_grad()
             (loss := (w - 3).pow(4).sum()).backward()
             return loss
-        for _ in range(2): optimizer.step(closure)
+        for _ in range(2): optimizer.zero_grad(), optimizer.step(closure)
         """,
     "an assigned gradient replaces the one that another loss has filled": """
         net, scale = nn.Linear(2, 1), torch.ones(1, requires_grad=True)
@@ -744,8 +744,7 @@ RIGHT = {
         for _ in range(2):
             fast = w * 2
             for p in (fast, w):
-                if p.grad is not None:
-                    p.grad.zero_()
+                if p.grad is not None: p.grad.zero_()
             fast.pow(2).sum().backward()
     """,
     "a loop binds its name to a value that it reads": """
@@ -938,8 +937,7 @@ RIGHT = {
         for _ in range(2):
             fast = copy.deepcopy(net)
             fast(torch.ones(3, 2)).pow(2).mean().backward()
-            for p, q in zip(net.parameters(), fast.parameters()):
-                p.grad = q.grad.clone()
+            for p, q in zip(net.parameters(), fast.parameters()): p.grad = q.grad.clone()
             optimizer.step()
         """,
     "a critic that an optimizer holds which steps later": """
@@ -1015,8 +1013,7 @@ RIGHT = {
         """,
     "a latent that is optimized": """
         net = nn.Linear(2, 1)
-        for p in net.parameters():
-            p.requires_grad = False
+        for p in net.parameters(): p.requires_grad = False
         latent = nn.Parameter(torch.randn(3, 2))
         optimizer = torch.optim.SGD([latent], lr=0.1)
         for _ in range(2):
