@@ -11,17 +11,18 @@ import pytest
 from autograder.course.catalogue import lessons
 from autograder.course.paths import SOLUTIONS
 from autograder.course.practice import quiz as quiz_module
-from autograder.course.practice.practice_store import (
-    INTERVALS,
-    NEW,
+from autograder.course.practice.question_cards import IMPORTS, PracticeQuestion, QuestionCards, practice_items, run_item
+from autograder.course.practice.quiz import (
     PracticeStore,
     QuizAnswer,
+    QuizError,
     ReviewState,
     due_topics,
-    next_day,
+    passed_items,
+    quiz,
+    review,
+    summary,
 )
-from autograder.course.practice.question_cards import IMPORTS, PracticeQuestion, QuestionCards, practice_items, run_item
-from autograder.course.practice.quiz import QuizError, passed_items, quiz, review, summary
 from tests.lessons.cells import outcome_of
 
 ITEMS = [pytest.param(item, id=item.id) for item in practice_items()]
@@ -71,14 +72,14 @@ def test_every_belief_of_the_teachers_pages_has_an_item():
 
 def test_right_answers_come_back_later_and_later():
     """1, 3, 7, 16, 35 days, and 35 from then on; a wrong answer starts again at one day."""
-    practised, day, gaps = NEW, TODAY, []
+    practised, day, gaps = quiz_module.NEW, TODAY, []
     for _ in range(7):
         practised = practised.after(True, day)
         gaps.append((practised.due(day) - day).days)
         assert [] == due_topics(["x"], {"x": practised}, practised.due(day) - datetime.timedelta(days=1))
         day = practised.due(day)
         assert ["x"] == due_topics(["x"], {"x": practised}, day)
-    assert [*INTERVALS, 35, 35] == gaps
+    assert [*quiz_module.INTERVALS, 35, 35] == gaps
     assert 1 == (practised.after(False, day).due(day) - day).days
 
 
@@ -86,7 +87,7 @@ def test_a_clock_that_went_back_loses_nothing():
     """A date in the future counts as due, so that a clock that was once wrong does not delay items for years."""
     wrong = ReviewState(2, TODAY + datetime.timedelta(days=4000))
     assert ["x"] == due_topics(["x"], {"x": wrong}, TODAY)
-    assert TODAY == next_day(["x"], {"x": wrong}, TODAY)
+    assert TODAY == quiz_module.next_day(["x"], {"x": wrong}, TODAY)
     assert [] == due_topics(["x"], {"x": wrong.after(True, TODAY)}, TODAY)
 
 

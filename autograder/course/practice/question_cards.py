@@ -10,13 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import ipywidgets
 import msgspec
 
 from autograder.check.prediction import outcome_named
-from autograder.course.practice.practice_store import UNKNOWN, Choice
 from autograder.course.variants.declared_changes import rename_variables, replace_phrases
 from autograder.course.variants.number_variants import redraw
 from autograder.locale.translations import translatable, translated
@@ -26,6 +25,8 @@ from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
 from autograder.view.notebook import widget
 from autograder.view.text.headline import meaning
 
+UNKNOWN: Literal["unknown"] = "unknown"  # the answer "I don't know", which is not right and prevents lucky guesses
+Choice = Outcome | Literal["unknown"]
 DONT_KNOW = translatable("don't know")
 FILE = Path(__file__).parent / "practice_items.toml"
 IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\n"
