@@ -75,25 +75,6 @@ SECONDS, ALL_RUNS = 2.0, 6.0
 """Time limits for one run and for all runs together, in seconds. They are short because a picture is only help."""
 
 
-def record_call(
-    target: Callable[..., Any], call: Callable[[], object], *, knows_gradients: bool = False
-) -> Recording | None:
-    """Return the recording of a call; None if the call cannot be repeated or its code has no source.
-
-    `call` creates new inputs, calls the target, whose lines are shown, runs backward, and returns the gradients by
-    name. If the caller knows the right gradients, they are not computed by further runs.
-    """
-    try:
-        code = code_of(own_function(target))
-        text = "".join(linecache.getlines(code.co_filename))
-        program = Program("your answer", text, lambda _backwards: call(), code.co_filename, (target,))
-        with Budget(min(ALL_RUNS, current_budget().left)).active():
-            scope = Scope(knows_gradients=knows_gradients, has_run=True)
-            return record_program(program, SECONDS, scope) if text else None
-    except ProgramError as error:
-        return error.recording if isinstance(error.recording, Recording) else None
-
-
 class Allocations(TorchFunctionMode):
     """Records every storage that a call from Python returns for the first time.
 
@@ -199,11 +180,22 @@ class LocalSubject:
         return self._program
 
     def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
-        """Return the recording of such a call, with new inputs in each run."""
-        with _isolate_state():
-            return record_call(
-                self.target, lambda: _Run(self.target, request).gradients(), knows_gradients=knows_gradients
+        """Return the recording of such a call, with new inputs in each run; None if it cannot be repeated or has no source."""
+        try:
+            code = code_of(own_function(self.target))
+            text = "".join(linecache.getlines(code.co_filename))
+            program = Program(
+                "your answer",
+                text,
+                lambda _backwards: _Run(self.target, request).gradients(),
+                code.co_filename,
+                (self.target,),
             )
+            with _isolate_state(), Budget(min(ALL_RUNS, current_budget().left)).active():
+                scope = Scope(knows_gradients=knows_gradients, has_run=True)
+                return record_program(program, SECONDS, scope) if text else None
+        except ProgramError as error:
+            return error.recording if isinstance(error.recording, Recording) else None
 
 
 class _Run:
