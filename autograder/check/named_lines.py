@@ -164,17 +164,6 @@ def _writes(recording: Recording, storages: set[int]) -> Iterator[Place]:
     yield from (write.place for write in writes if write.storage in storages and write.bytes_changed)
 
 
-def lines_of_forward(recording: Recording) -> set[int]:
-    """Return the lines in the forward of each custom Function; autograd does not record there, so no path is cut."""
-    return {
-        line
-        for function in _custom_functions(recording)
-        for method in _methods(function)
-        if method.name == "forward"
-        for line in range(method.lineno, (method.end_lineno or method.lineno) + 1)
-    }
-
-
 def find_wrong_backward(recording: Recording, leaf: str) -> NamedLine | None:
     """Return the return statement of the first custom backward that does not match its forward; None if all match."""
     wrong = [check.question for check in recording.verdict.checks if "custom" in check.oracle and check.answer == "no"]
@@ -210,8 +199,12 @@ def find_cut(recording: Recording, leaf: str, *, is_missing: bool) -> NamedLine 
     """
     named, places = _tensors_named(recording, leaf), {step.place for step in recording.steps}
     nodes = {node.id: node for node in recording.nodes}
-    # Tensors that the check itself detaches do not belong to a line of the answer.
-    silent = lines_of_forward(recording)
+    forwards = [
+        method for function in _custom_functions(recording) for method in _methods(function) if method.name == "forward"
+    ]
+    # Autograd does not record in the forward of a custom Function, so no path is cut there. Tensors that the check itself
+    # detaches do not belong to a line of the answer.
+    silent = {line for method in forwards for line in range(method.lineno, (method.end_lineno or method.lineno) + 1)}
     lost = [cut for cut in recording.lost if cut.place in places and cut.place.line not in silent]
     above = [cut for cut in lost if named & {*cut.tensors, *(node.tensor for node in nodes_below(cut.nodes, nodes))}]
     used = [lost for lost in above if lost.is_used] or (above if is_missing else [])
