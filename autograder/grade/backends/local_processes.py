@@ -36,7 +36,7 @@ PLANNING_SECONDS = 1200  # for the first job, before which the course is planned
 LANE_SECONDS = 10  # processor time that a lane may use for one job, in addition to that of the submission
 LARGEST_RESULT = 1 << 28  # bytes
 FITS_SOCKET = 100_000  # bytes; the buffer of a local socket on Linux has twice as many (net.core.wmem_default)
-TOGETHER_SECONDS = 0.25  # results that arrive within this time are written to the gradebook together
+TOGETHER_SECONDS = 0.75  # results that arrive within this time are written to the gradebook together
 TRIES = 2
 
 
