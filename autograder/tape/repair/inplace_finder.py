@@ -93,8 +93,8 @@ def returns_alias(method: str) -> bool:
 
 
 def is_path(node: ast.expr) -> bool:
-    """Return whether the expression is a name or a chain of attributes, which can be assigned to."""
-    while isinstance(node, ast.Attribute):
+    """Return whether the expression is a name, or attributes and items of one, which can be assigned to."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return isinstance(node, ast.Name)
 
