@@ -63,6 +63,14 @@ def test_two_faults_need_two_changes():
     assert pytest.approx(slopes(text, "w", 2), rel=1e-4) == flat(plain(text).gradients["w"])
 
 
+def test_values_must_stay_if_nothing_is_differentiated():
+    """Without a backward call, no loss shows that a copy made in each round loses the earlier rounds."""
+    source = HEAD + "for place in range(2):\n    w[place] += 1\n    w[place] *= 3\nprint(w.sum().item())\n"
+    found = repairs_of(source)
+    assert found.fixes[0].proven
+    assert [6.0, 9.0] == plain(apply_fix(source, found.fixes[0])).values["w"]
+
+
 def test_file_and_tracebacks_stay_the_users(tmp_path, monkeypatch):
     """Repairing a file does not write into it, and a traceback still shows the user's own lines."""
     monkeypatch.chdir(tmp_path)

@@ -205,7 +205,9 @@ class Search:
             # Without the graph that two calls share, the gradients of modified leaves are those of the part after it.
             truncates = candidate.changes if reference.meant.keeps_graph else None
             named = truncates or self.changed_names(found.text, trial)
-            return replace(found, changes=named, level=1 if named else 0)
+            # Without a backward call, only the values of variables show whether a change keeps the computation.
+            level = 0 if not named else 1 if reference.meant.calls else OTHER
+            return replace(found, changes=named, level=level)
         if candidate.may_silence:
             return None
         said = candidate.changes or (None if keeps else candidate.may_change or reference.changed_losses(trial))
