@@ -61,6 +61,43 @@ PROGRAMS = (
         embedding(torch.tensor([1])).sum().backward()
         optimizer.step()  # fault
         """, (("sparse=True", "sparse=False"),)),
+    FaultyProgram("a checkpoint that runs differently", "rule of autograd", "raises-backward", """
+        shift = [0.0, 1.0]
+        x = torch.ones(2, requires_grad=True)
+        def block(x):
+            return (x * 2).exp() if shift.pop() else x * 2
+        loss = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False).sum()
+        loss.backward()  # fault
+        """, (("[0.0, 1.0]", "[1.0, 1.0]"),)),
+    FaultyProgram("nan in anomaly mode", "rule of autograd", "raises-backward", """
+        torch.autograd.set_detect_anomaly(True)
+        x = torch.zeros(2, requires_grad=True)
+        y = x.sqrt() * 0  # fault
+        y.sum().backward()
+        """, (("zeros(2", "ones(2"),)),
+    FaultyProgram("a gradient for a number", "gradients of a custom backward", "raises-backward", """
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, factor):
+                ctx.factor = factor
+                return x * factor
+            @staticmethod
+            def backward(ctx, g):  # fault
+                return g * ctx.factor, g.sum()
+        Scale.apply(torch.ones(2, requires_grad=True), 2.0).sum().backward()
+        """, (("g.sum()\n", "None\n"),)),
+    FaultyProgram("an input that a Function returns", "tensor that a later line cannot use", "raises-forward", """
+        class Same(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x
+            @staticmethod
+            def backward(ctx, g):
+                return g
+        x = Same.apply(torch.ones(2, requires_grad=True) * 2)  # fault
+        x[0] = 3.0
+        x.sum().backward()
+        """, (("return x\n", "return x.clone()\n"),)),
     FaultyProgram("weights that should require grad", "loss without a graph", "raises-backward", """
         x = torch.ones(3)
         w = torch.zeros(3)  # fault

@@ -17,22 +17,34 @@ from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 RETURNED = re.compile(
-    r"unction (\w+)Backward\w* returned an (?:incorrect number of gradients \(expected (\d+), got (\d+)\)"
-    r"|invalid gradient at index (\d+) - got (\[[\d, ]*\]) but expected shape compatible with (\[[\d, ]*\]))"
+    r"unction (\w+)Backward\w* returned (?:an incorrect number of gradients \(expected (\d+), got (\d+)\)"
+    r"|an invalid gradient at index (\d+) - got (\[[\d, ]*\]) but expected shape compatible with (\[[\d, ]*\])"
+    r"|a gradient different than None at position (\d+))"
 )
 """PyTorch's messages on the gradients that a custom backward returns, 2.6 to 2.14."""
 
 
 def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the custom backward that returned gradients of another number or shape than the inputs of its forward."""
+    """Yield the custom backward that returned gradients of another number or shape than the inputs of its forward.
+
+    An input that is no tensor has no gradient.
+    """
     returned = RETURNED.search(evidence.error_message)
     if returned is None:
         return
-    name, expected, got, index, got_shape, expected_shape = returned.groups()
+    name, expected, got, index, got_shape, expected_shape, position = returned.groups()
     place = next(_definitions_of_backward(evidence.trees, name), None)
     if place is None:
         return
-    if index is None:
+    if position is not None:
+        yield CUSTOM_BACKWARD.at(
+            place,
+            "custom.gradient_of_value|the backward of {name} returns a gradient for argument number {number} of its forward "
+            "(after ctx), which is not a tensor.",
+            "custom.return_none|Return None for each argument that is not a tensor.",
+            name=name, number=position,
+        )  # fmt: skip
+    elif index is None:
         yield CUSTOM_BACKWARD.at(
             place,
             "custom.number_of_gradients|the number of gradients that the backward of {name} returns ({got}) is not the "
@@ -168,8 +180,8 @@ def _constant_of_custom(state: RunState, call: StartedBackward, first: EarlierGr
         call.place,
         "target.custom_backward|{slope}, which {earlier} computed, has no graph: the backward of {function} computed it "
         "without one, as `once_differentiable` does, or it is constant.",
-        "target.record_backward|Let the backward of {function} compute with recorded operations on its saved tensors "
-        "and its incoming gradient.",
+        "target.record_backward|Let the backward of {function} compute with recorded operations from its incoming "
+        "gradient and from saved inputs or outputs.",
         **_first_derivative(state, call, first), function=node.name.removesuffix("Backward"),
     )  # fmt: skip
 

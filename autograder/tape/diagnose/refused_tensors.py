@@ -26,6 +26,7 @@ MAKE_LEAF = "optimizer.make_leaf|Make a leaf of the result: `.detach().requires_
 INFERENCE = ("nference tensor", "InferenceMode")
 SWAPPED = re.compile(r"Couldn't swap (\w+\.(\w+))")
 VIEW = ("view was created in no_grad mode", "function that returns multiple views")
+VIEW_IN_FUNCTION = "created inside a custom Function"
 # The effect and the change of a tensor that a later line cannot use.
 INFERRED = (
     "inference.tensor_needed|{name} is made in inference mode here, and {place} needs a normal tensor.",
@@ -40,6 +41,11 @@ ONE_OF_SEVERAL_VIEWS = (
     "view.one_of_several|{name} is one of several views that one call returns here (as unbind, chunk, "
     "split and iteration do); {place} modifies it in place, which PyTorch does not allow.",
     "view.index_base|Take the view by an index of {base} instead.",
+)
+VIEW_OF_FUNCTION = (
+    "view.of_function|{name} is a view that a custom Function returns here, or its input; {place} modifies it in place, "
+    "which would bypass the backward of the Function, so PyTorch does not allow it.",
+    "view.copy_of_function|Modify a copy of it; a forward that modifies its input has to call ctx.mark_dirty.",
 )
 
 
@@ -64,6 +70,8 @@ def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
         )  # fmt: skip
     elif any(word in error for word in INFERENCE):
         yield from _made_elsewhere(state, [one for one in inputs if one.counter.version is None], at, INFERRED)
+    elif VIEW_IN_FUNCTION in error:
+        yield from _made_elsewhere(state, inputs, at, VIEW_OF_FUNCTION, Message("view.a_view|a view"))
     elif any(word in error for word in VIEW):
         texts = VIEW_IN_NO_GRAD if inputs and inputs[0].unrecorded else ONE_OF_SEVERAL_VIEWS
         yield from _made_elsewhere(state, inputs, at, texts, Message("view.a_view|a view"))

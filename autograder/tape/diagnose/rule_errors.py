@@ -91,6 +91,54 @@ RULES = (
         "rule.sparse|the optimizer holds the weight of an embedding with sparse gradients, which {optimizer} cannot use.",
         "rule.sparse_adam|Make the embedding with sparse=False, or update its weight with torch.optim.SparseAdam.",
     ),
+    Rule(
+        re.compile("argument to .{1,3}(grad|backward).{1,5}cannot be empty"),
+        "rule.no_inputs|it is given no tensor whose gradient to compute: the list is empty.",
+        "rule.pass_inputs|Pass the tensors whose gradients you want; they must require grad.",
+    ),
+    Rule(
+        re.compile(r"Function '(?P<node>\w+)' returned nan values"),
+        "rule.nan|the backward of this line computes nan, which anomaly mode reports as an error.",
+        "nan.stay_away|Keep its input away from values where its derivative is not finite, for example with clamp.",
+        node="node",
+    ),
+    Rule(
+        re.compile(r"checkpoint: (A different number of tensors|Recomputed values)"),
+        "rule.recomputed|backward runs the checkpointed function again, and the second run computes other tensors: the "
+        "function depends on something that has changed since the first run.",
+        "rule.only_arguments|Pass that as an argument, or do not change it before backward.",
+    ),
+    Rule(
+        re.compile("implement either the backward or vjp method"),
+        "rule.no_backward|a torch.autograd.Function of this program has no backward.",
+        "rule.define_backward|Define `backward(ctx, grad_output)` as a static method, or detach the input if it needs no "
+        "gradient.",
+    ),
+    Rule(
+        re.compile("marked as dirty during the forward method were not returned"),
+        "rule.dirty_not_returned|forward passes a tensor to ctx.mark_dirty and does not return it.",
+        "rule.return_dirty|Return each tensor that forward modifies in place, or compute out of place.",
+    ),
+    Rule(
+        re.compile(r"mark_dirty\(\) received a tensor that was not an input"),
+        "rule.dirty_not_an_input|forward passes a tensor to ctx.mark_dirty that is not one of its inputs.",
+        "rule.mark_inputs|Pass only inputs that forward modifies in place to ctx.mark_dirty.",
+    ),
+    Rule(
+        re.compile("leaf Variable that requires grad has been used in an in-place operation"),
+        "rule.dirty_leaf|a torch.autograd.Function modifies its input in place, and the input is a leaf that requires grad.",
+        "rule.apply_to_copy|Apply it to a copy of the leaf, such as `.clone()`, or compute out of place in forward.",
+    ),
+    Rule(
+        re.compile("would mutate a captured Tensor"),
+        "rule.captured|the function that torch.func differentiates modifies a tensor that is not one of its arguments.",
+        "rule.return_value|Return the new value as well, with has_aux=True, and store it outside of the function.",
+    ),
+    Rule(
+        re.compile(r"requires_grad_\(\) .*inside of a function being transformed"),
+        "rule.inside_transform|the function calls requires_grad_() while torch.func differentiates it.",
+        "rule.inner_transform|Use torch.func.grad for the inner derivative, too.",
+    ),
 )
 
 
@@ -124,7 +172,10 @@ def _nothing_required(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that made tensors which do not require grad, if backward found no tensor that does and nothing cut the graph."""
     state, calls = evidence.state, evidence.state.flow.calls
     error = evidence.error_message
-    if NO_HISTORY not in error or not calls or not calls[-1].recording or next(GRAPH_CUT.find(evidence), None):
+    # A gradient that an earlier call computed is another fault, `UNUSED_TARGET`.
+    if NO_HISTORY not in error or not calls or not calls[-1].recording or calls[-1].of is not None:
+        return
+    if next(GRAPH_CUT.find(evidence), None):
         return
     last = calls[-1].place
     for place in _freezing_lines(evidence)[-1:] if any(one.parameter for one in state.tensors.all) else ():
