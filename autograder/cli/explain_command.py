@@ -300,24 +300,17 @@ def _explain(chosen: argparse.Namespace) -> int:
         try:  # in a separate process, which is killed when the time is up
             return run_in_fork(lambda: run_command(here, "explain"), chosen.budget)
         except ProcessTimeoutError:
-            return _answered_late(chosen, partial)
-        except ProcessEndedError as error:
-            found = partial.found()  # a changed program may crash, or go on to a call of `os._exit`
-            if found is None:
-                raise UnfinishedError(text_of_end(chosen.shown, str(error))) from None
-            print(found[2], end="")
-            return found[0]
-
-
-def _answered_late(chosen: argparse.Namespace, partial: PartialAnswer) -> int:
-    """Print the preliminary answer when the time is up."""
-    recording = partial.found()
-    if recording is None:
-        raise UnfinishedError.of(
-            "explain.still_running|{program}: it was still running after {seconds} seconds. Make the run shorter, or "
-            "give it more time with --budget.",
-            program=chosen.shown,
-            seconds=f"{chosen.budget:g}",
-        )
-    print(recording[1], end="")
-    return recording[0]
+            preliminary = 1
+            problem = UnfinishedError.of(
+                "explain.still_running|{program}: it was still running after {seconds} seconds. Make the run shorter, or "
+                "give it more time with --budget.",
+                program=chosen.shown,
+                seconds=f"{chosen.budget:g}",
+            )
+        except ProcessEndedError as error:  # a changed program may crash, or go on to a call of `os._exit`
+            preliminary, problem = 2, UnfinishedError(text_of_end(chosen.shown, str(error)))
+        stored = partial.found()
+        if stored is None:
+            raise problem
+        print(stored[preliminary], end="")
+        return stored[0]
