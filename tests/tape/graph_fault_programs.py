@@ -61,6 +61,20 @@ PROGRAMS = (
         embedding(torch.tensor([1])).sum().backward()
         optimizer.step()  # fault
         """, (("sparse=True", "sparse=False"),)),
+    FaultyProgram("an attribute that is no parameter", "gradient that no optimizer uses", "correct", """
+        class Scaled(nn.Linear):
+            def __init__(self):
+                super().__init__(2, 2)
+                self.scale = torch.randn(2, requires_grad=True)  # fault
+            def forward(self, x):
+                return super().forward(x) * self.scale
+        net = Scaled()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("torch.randn(2, requires_grad=True)", "nn.Parameter(torch.randn(2))"),)),
     FaultyProgram("a checkpoint that runs differently", "rule of autograd", "raises-backward", """
         shift = [0.0, 1.0]
         x = torch.ones(2, requires_grad=True)

@@ -139,6 +139,10 @@ def _words_on_unheld(steps: OptimizerSteps, tensors: list[TrackedTensor]) -> tup
         )
     if not tensors[0].parameter:
         change = "optimizer.pass_it|Pass it to the optimizer, too."
+    if tensors[0].id in steps.attributes:
+        change = (
+            "optimizer.make_parameter|Make it an nn.Parameter: a module's parameters() does not list other tensors."
+        )
     return effect, change
 
 

@@ -85,9 +85,10 @@ class OptimizerSteps:
         self.used: dict[int, tuple[Place, TrackedTensor]] = {}
         # a parameter with an unused gradient, and the parameter that replaced it in its optimizer
         self.thrown_away: list[tuple[TrackedTensor, TrackedTensor]] = []
-        # parameters with random values, and leaves of one value whose gradient is filled before several steps: those that
-        # neither an optimizer contains nor, unless they alone are missing, a module with a held parameter
+        # parameters with random values, and leaves of one value or of a module whose gradient is filled before several
+        # steps: those that neither an optimizer contains nor, unless they alone are missing, a module with a held parameter
         self.unoptimized: dict[int, TrackedTensor] = {}
+        self.attributes: set[int] = set()  # ids of those that are attributes of a module, but no parameters of it
         self.wrapped: dict[int, TrackedTensor] = {}  # by id of a leaf that no function returned, the tensor in it
         self.read: set[int] = set()  # ids of the tensors whose `.grad` a line of the user used
         # for each step, the number of backward calls before it, and its parameters
@@ -187,7 +188,7 @@ class OptimizerSteps:
             id(tensor): tracked
             for tracked in self.filled.values()
             if tracked.id not in self._searched and (tensor := tracked.ref()) is not None
-            if (tracked.parameter and self.is_random(tracked)) or self._is_setting(tracked, tensor)
+            if self.outlives(tracked) or (tracked.parameter and self.is_random(tracked))
         }
         if not asked:
             return
@@ -201,7 +202,15 @@ class OptimizerSteps:
         owned = held.union(*(one for one in inside if one & held and not one & self._doubled))
         owned -= {number for module in modules for number in _forgotten(module, held)}
         self._searched |= {tracked.id for tracked in asked.values()}
-        self.unoptimized |= {tracked.id: tracked for number, tracked in asked.items() if number not in owned}
+        attributes = {
+            id(value) for module in modules if _ids(module.parameters()) & held for value in vars(module).values()
+        }
+        for number, tracked in ((number, tracked) for number, tracked in asked.items() if number not in owned):
+            if number in attributes and not tracked.parameter:
+                self.attributes.add(tracked.id)
+            elif not (tracked.parameter and self.is_random(tracked)) and not self._is_setting(tracked):
+                continue
+            self.unoptimized[tracked.id] = tracked
 
     def is_filled_late(self, tracked: TrackedTensor) -> bool:
         """Return whether the gradient of a leaf was first filled after the first step."""
@@ -211,9 +220,9 @@ class OptimizerSteps:
         """Return whether the gradient of a leaf is filled before several steps, so that no step makes it anew."""
         return len(self._filled_before[tracked.id]) > 1
 
-    def _is_setting(self, tracked: TrackedTensor, leaf: torch.Tensor) -> bool:
+    def _is_setting(self, tracked: TrackedTensor) -> bool:
         """Return whether a leaf outlives a step and has one value, as `torch.zeros(1, requires_grad=True)`. Data has several."""
-        values = elements_of(leaf)
+        values = elements_of(tracked.ref())
         is_dense = values.layout == torch.strided
         return self.outlives(tracked) and is_dense and bool((values == values.flatten()[0]).all())
 

@@ -310,6 +310,8 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
     yield from _hold_others(source, at, fault)
     if not isinstance(at, ast.Assign) or value is None:
         return
+    if id_of(fault.change) == "optimizer.make_parameter":
+        yield (source.insert(value, "torch.nn.Parameter("), source.insert(value, ")", after=True))
     container = {ast.List: "List", ast.ListComp: "List", ast.Dict: "Dict", ast.DictComp: "Dict"}
     if type(value) in container:
         yield (
