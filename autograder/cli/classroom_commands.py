@@ -7,17 +7,16 @@ import datetime
 import shlex
 import zoneinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autograder.classroom.roster import FILE as ROSTER
+from autograder.classroom.roster import Roster, read_roster
+from autograder.classroom.written_time import course_zone
 from autograder.cli.run_command import add_course, count, course_of, positive
 from autograder.errors import InputError, printable
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.locale.languages import LANGUAGES, language, use_language
 from autograder.locale.translations import known_language, translated
-
-if TYPE_CHECKING:
-    from autograder.classroom.roster import Roster
 
 PLATFORMS = ("auto", "canvas", "moodle", "blackboard", "gradescope", "nbgrader")
 
@@ -169,7 +168,6 @@ def _zone(name: str) -> datetime.tzinfo:
 
 def _collect(chosen: argparse.Namespace) -> int:
     from autograder.classroom.collect.collection import as_json, collect, print_collection
-    from autograder.classroom.written_time import course_zone
 
     course = course_of(chosen)
     roster = _roster(course, chosen.roster, chosen.student_column)
@@ -263,7 +261,5 @@ def _demo_class(chosen: argparse.Namespace) -> int:
 
 
 def _roster(course: Path, named: Path | None, student_column: str | None) -> Roster:
-    from autograder.classroom.roster import Roster, read_roster
-
     listed = named or (course / ROSTER if (course / ROSTER).is_file() else None)
     return read_roster(listed, student_column) if listed else Roster([])

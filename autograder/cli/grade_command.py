@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.cli.run_command import add_course, count, course_of, positive
 from autograder.errors import InputError, SetupError
-from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
+from autograder.grade.sandbox.isolation import LEVELS, STRONGEST, require_level
 from autograder.grade.wire.limits import SETTINGS
 from autograder.locale.translations import translated
 from autograder.requirements import CLONE, loading, require
@@ -231,7 +231,6 @@ def _is_pending(submitted: Path) -> bool:
 
 
 def _grade(chosen: argparse.Namespace) -> int:
-    from autograder.grade.sandbox.isolation import require_level
     from autograder.grade.sandbox.launch import HostProcess, parallel_jobs
 
     if chosen.python:

@@ -15,13 +15,12 @@ from autograder.course.catalogue import Lesson, lessons
 from autograder.course.learner.learner_progress import store, wrong_answers
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 from autograder.course.stored_notebook import HINTS, is_for_credit, read_stored
+from autograder.course.variants.declared_changes import DeclaredChanges, read_changes
 from autograder.course.variants.variant import own_variant, vary
 from autograder.locale.translations import join_sentences, translated
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
-
-    from autograder.course.variants.declared_changes import DeclaredChanges
 
 SEEDS = range(1, 9)  # the seeds of the variants to try, in this order
 
@@ -145,8 +144,6 @@ def model_answer(exercise: str = "") -> None:
 
 def _offer_another_variant(exercise: str, source: Path) -> None:
     """Put a variant of the exercise, with other names or numbers, into a new cell, if there is such a variant."""
-    from autograder.course.variants.declared_changes import read_changes
-
     shell, variant = get_ipython(), own_variant(exercise)
     changes = read_changes(SOLUTIONS, source.stem)
     offered = another_variant(
@@ -164,11 +161,7 @@ def _offer_another_variant(exercise: str, source: Path) -> None:
 def as_handed_out(source: Path, exercise: str) -> NotebookNode:
     """Return a lesson's source in the variant that this student got."""
     variant, notebook = own_variant(exercise), read_stored(source)
-    if variant is None:
-        return notebook
-    from autograder.course.variants.declared_changes import read_changes
-
-    return vary(notebook, variant.seed, read_changes(SOLUTIONS, source.stem))
+    return notebook if variant is None else vary(notebook, variant.seed, read_changes(SOLUTIONS, source.stem))
 
 
 def _lesson_of(exercise: str) -> Lesson | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 import nbformat
+import torch
 from nbformat import NotebookNode
 from traitlets.config import Config
 
@@ -182,8 +183,6 @@ def _prove_all(
 
 
 def _begin(folder: Path) -> None:
-    import torch
-
     torch.set_num_threads(1)
     os.chdir(folder)  # the cells' data files are in this folder
     os.environ["NBGRADER_EXECUTION"] = "validate"  # these are not a student's answers, so do not record progress
