@@ -33,8 +33,12 @@ class _HelpFormatter(argparse.HelpFormatter):
         return "\n".join(wrap_text(text, width, indent, indent))
 
 
-class TranslatedHelpParser(argparse.ArgumentParser):
-    """A parser whose help is in the reader's language; argparse's error messages remain in English."""
+NOT_OURS = ("unrecognized", "explicit argument", "not allowed with")
+"""Parts of argparse's messages about words that belong to the explained program but precede `--`."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Has its help in the reader's language, and prints an error in one sentence, in English and without the usage block."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=_HelpFormatter, **options)
@@ -45,14 +49,6 @@ class TranslatedHelpParser(argparse.ArgumentParser):
         for words in ARGPARSE_SAYS:
             text = text.replace(words, translated(words))
         return text
-
-
-NOT_OURS = ("unrecognized", "explicit argument", "not allowed with")
-"""Parts of argparse's messages about words that belong to the explained program but precede `--`."""
-
-
-class _Parser(TranslatedHelpParser):
-    """Prints an error in one sentence, without the usage block."""
 
     def error(self, message: str) -> NoReturn:
         more = f"`{self.prog} --help` lists the commands and options"
