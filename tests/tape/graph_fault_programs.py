@@ -75,6 +75,13 @@ PROGRAMS = (
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
         """, (("torch.randn(2, requires_grad=True)", "nn.Parameter(torch.randn(2))"),)),
+    FaultyProgram("an update that is not stored", "step without effect", "correct", """
+        w = torch.ones(2, requires_grad=True)
+        for _ in range(2):
+            (w * w).sum().backward()
+            w.data - 0.1 * w.grad  # fault
+            w.grad = None
+        """, (("w.data - 0.1", "w.data -= 0.1"),)),
     FaultyProgram("a checkpoint that runs differently", "rule of autograd", "raises-backward", """
         shift = [0.0, 1.0]
         x = torch.ones(2, requires_grad=True)

@@ -308,6 +308,37 @@ def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
         yield NO_EFFECT.about(
             evidence.state, steps[0].parameters, steps[0].place, effect, change, nameless=ITS_PARAMETERS
         )
+    known = {
+        (steps[0].place.file, steps[0].place.line) for steps in evidence.state.flow.steps.idle.found.values() if steps
+    }
+    yield from _not_stored(evidence, known)
+
+
+def _not_stored(evidence: Evidence, known: set[tuple[str, int]]) -> Iterator[GraphFault]:
+    """Yield the statements of loops that compute an update and do not store it, without those at known lines."""
+    for file, tree in evidence.trees.items():
+        loops = (node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While))
+        for statement in {node: None for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Expr)}:
+            update, place = _as_update(statement.value), Place(file, statement.lineno, ast.unparse(statement))
+            if update and (file, statement.lineno) not in known:
+                yield NO_EFFECT.at(
+                    place,
+                    "optimizer.not_stored|`{code}` computes new values from a gradient and stores them nowhere.",
+                    "optimizer.store|Write them in place, under torch.no_grad() if needed: `{update}`.",
+                    code=place.text, update=update,
+                )  # fmt: skip
+
+
+def _as_update(value: ast.expr) -> str:
+    """Return the statement that stores a result such as `w - 0.1 * w.grad` in its first operand; "" for another expression."""
+    match value:
+        case ast.BinOp(left=ast.Name() | ast.Attribute() as left, op=ast.Add() | ast.Sub() as sign, right=right):
+            update = f"{ast.unparse(left)} {'-' if isinstance(sign, ast.Sub) else '+'}= {ast.unparse(right)}"
+        case ast.Call(func=ast.Attribute(attr="add" | "sub" | "addcdiv" | "addcmul" as name, value=owner)):
+            update = ast.unparse(value).replace(f"{ast.unparse(owner)}.{name}(", f"{ast.unparse(owner)}.{name}_(", 1)
+        case _:
+            return ""
+    return update if ".grad" in update else ""
 
 
 def _not_called(evidence: Evidence) -> Iterator[GraphFault]:

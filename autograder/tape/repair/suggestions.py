@@ -397,7 +397,10 @@ def _steps_beside(source: EditableSource, at: ast.stmt) -> list[ast.Call]:
 
 
 def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Add the underscore of an in-place method to a call whose result is not used."""
+    """Store a result that is not used: add the underscore of an in-place method, or run the statement that the change names."""
+    if code := _code_in(fault):
+        yield (source.replace(at, code),)
+        yield (source.replace(at, f"with torch.no_grad():\n{source.indent(at)}    {code}"),)
     for call in calls(at):
         if isinstance(call.func, ast.Attribute) and is_whole_statement(at, call):
             yield (source.insert(call.func, "_", after=True),)
