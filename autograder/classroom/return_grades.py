@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from autograder.classroom.platforms.blackboard import BLACKBOARD_FORM
-from autograder.classroom.platforms.canvas import CANVAS_FORM
-from autograder.classroom.platforms.moodle import MOODLE_FORM
+from autograder.classroom.platforms import FORMS
 from autograder.classroom.policy_names import checked_policy, listed_students
 from autograder.classroom.report.grading_records import ClassGrades, read_class_grades
 from autograder.classroom.roster import Person, Roster, identifying_columns, people_in, words_of
 from autograder.classroom.submission_record import CollectedSubmission, read_record
 from autograder.classroom.table_file import TableError, TableFile, read_table
-from autograder.classroom.worksheet import PLAIN_FORM, GradeColumn, WorksheetForm, feedback_pages, number_in, zip_of
+from autograder.classroom.worksheet import GradeColumn, WorksheetForm, feedback_pages, number_in, zip_of
 from autograder.course.paths import replace_files
 from autograder.errors import printable
 from autograder.grade.batch.classroom import Classroom, open_class
@@ -75,16 +73,12 @@ def _by_participant(person: Person, known: Roster, record: Mapping[str, Collecte
 
 def _without_doubtful_names(matches: dict[int, str], by_name: list[int]) -> tuple[dict[int, str], list[int]]:
     """Remove rows that were matched by name if another row belongs to the same student."""
-    rows: dict[str, list[int]] = defaultdict(list)
-    for number, student in matches.items():
-        rows[student].append(number)
-    doubtful = {number for listed in rows.values() if len(listed) > 1 for number in listed if number in by_name}
-    return {number: student for number, student in matches.items() if number not in doubtful}, [
-        n for n in by_name if n not in doubtful
-    ]
+    rows = Counter(matches.values())
+    doubtful = {number for number in by_name if rows[matches[number]] > 1}
+    kept = {number: student for number, student in matches.items() if number not in doubtful}
+    return kept, [number for number in by_name if number not in doubtful]
 
 
-FORMS = {form.name: form for form in (CANVAS_FORM, MOODLE_FORM, BLACKBOARD_FORM, PLAIN_FORM)}
 GRADES, FEEDBACK = "grades.csv", "feedback.zip"
 LONGEST_LIST = 12
 EXACT = 1e-9  # differences that sums of decimals have

@@ -1,15 +1,17 @@
-"""The download formats of the platforms, one module each, and the detection of a download's platform."""
+"""The formats of the platforms' downloads and worksheets, one module each, and the detection of a download's platform."""
 
 from __future__ import annotations
 
 from autograder.classroom.collect.download import Download, DownloadError, Platform
-from autograder.classroom.platforms.blackboard import BLACKBOARD
-from autograder.classroom.platforms.canvas import CANVAS
+from autograder.classroom.platforms.blackboard import BLACKBOARD, BLACKBOARD_FORM
+from autograder.classroom.platforms.canvas import CANVAS, CANVAS_FORM
 from autograder.classroom.platforms.gradescope import GRADESCOPE
-from autograder.classroom.platforms.moodle import MOODLE
+from autograder.classroom.platforms.moodle import MOODLE, MOODLE_FORM
 from autograder.classroom.platforms.nbgrader_folders import NBGRADER
+from autograder.classroom.worksheet import PLAIN_FORM
 
 PLATFORMS = {platform.name: platform for platform in (GRADESCOPE, MOODLE, BLACKBOARD, CANVAS, NBGRADER)}
+FORMS = {form.name: form for form in (CANVAS_FORM, MOODLE_FORM, BLACKBOARD_FORM, PLAIN_FORM)}
 
 
 def platform_of(download: Download, name: str) -> Platform:

@@ -322,12 +322,9 @@ def graded_assignments(classroom: Classroom) -> list[str]:
     if not classroom.has_gradebook:
         return []
     with opened_gradebook(classroom) as book:
-        known = [
-            (assignment.duedate is None, str(assignment.duedate or ""), assignment.name)
-            for assignment in book.assignments
-            if assignment.num_submissions
-        ]
-    return [name for _, _, name in sorted(known)]
+        graded = [assignment for assignment in book.assignments if assignment.num_submissions]
+        graded.sort(key=lambda known: (known.duedate is None, str(known.duedate or ""), known.name))
+        return [assignment.name for assignment in graded]
 
 
 def change_since(classroom: Classroom, report: ClassReport) -> AssignmentChange | None:
