@@ -162,7 +162,10 @@ class GradientFlow:
             if name in _SUMS:
                 self._add(inputs, sources, computed[0][1].node, here)
             self._remember(computed)
-            self._join(sources, numbers, here)
+            if torch.is_grad_enabled():
+                self._join(sources, numbers, here)
+            elif (written := self.origin(sources[1:])) is not None:  # the graph has it if a recorded line uses the leaf
+                self._written[sources[0].memory] = written
             if len(self.constant) < COMPUTED:
                 self.constant |= {source.id for source in sources if not source.requires_grad}
         elif asking and (results or _returns_python_values(result)):
