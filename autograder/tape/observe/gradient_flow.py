@@ -156,6 +156,7 @@ class GradientFlow:
         if name == "data =":
             return
         asking = [source for tensor, source in zip(inputs, sources, strict=True) if autograd_flags(tensor)[0]]
+        self.steps.constant.update(source.id for source in sources if source.parameter and source not in asking)
         computed = [pair for pair in results if autograd_flags(pair[0])[0] and not _is_cut_off(pair[0], inputs)]
         if computed:
             self.steps.use(sources, here)

@@ -82,6 +82,9 @@ class OptimizerSteps:
         self.trained: set[int] = set()  # ids of the parameters that had a gradient at a step
         self.frozen: set[int] = set()  # ids of the parameters that did not require grad at a step
         # by id of a parameter, the last line that computed with it and with another tensor
+        self.constant: set[int] = (
+            set()
+        )  # ids of the parameters that a line computed with while they did not require grad
         self.used: dict[int, tuple[Place, TrackedTensor]] = {}
         # a parameter with an unused gradient, and the parameter that replaced it in its optimizer
         self.thrown_away: list[tuple[TrackedTensor, TrackedTensor]] = []
@@ -213,8 +216,8 @@ class OptimizerSteps:
             self.unoptimized[tracked.id] = tracked
 
     def is_filled_late(self, tracked: TrackedTensor) -> bool:
-        """Return whether the gradient of a leaf was first filled after the first step."""
-        return min(self._filled_before.get(tracked.id, {0})) > 0
+        """Return whether a parameter was a constant, and its gradient was first filled after the first step."""
+        return tracked.id in self.constant and min(self._filled_before.get(tracked.id, {0})) > 0
 
     def outlives(self, tracked: TrackedTensor) -> bool:
         """Return whether the gradient of a leaf is filled before several steps, so that no step makes it anew."""
