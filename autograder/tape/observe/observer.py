@@ -155,8 +155,10 @@ class Observer(Listener):
         return packing, unpack
 
     def _mode_set(self, module: torch.nn.Module, mode: bool = True) -> None:
-        """Note the line that switches a module to evaluation mode."""
-        if not mode:
+        """Note the line that switches a module to evaluation mode, and a switch to training mode."""
+        if mode:
+            self.state.flow.modes.enter_training(module)
+        else:
             self._isolated(lambda: self.state.flow.modes.leave_training(module, self.statements.here()))
 
     def _recording_set(self, _switch: torch.set_grad_enabled, mode: bool) -> None:

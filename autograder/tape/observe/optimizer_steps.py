@@ -6,10 +6,11 @@ import functools
 import gc
 import re
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
@@ -238,14 +239,16 @@ class ModeSwitches:
         self.left_training: dict[Place, None] = {}
         # the lines that turned recording off after a step, if a backward call followed while it was off
         self.left_recording: list[Place] = []
-        self._has_stepped = False
+        self._steps = 0
+        # by module, the number of steps before its last call of train()
+        self._entered: MutableMapping[torch.nn.Module, int] = WeakIdKeyDictionary()
         self._switched: list[tuple[weakref.ref[torch.nn.Module], Place]] = []
         self._off_at: Place | None = None
 
     def stop_recording(self, here: Place) -> None:
         """Process a line that turns recording off. A `with` statement turns it on again."""
         is_block = here.text.startswith(("with ", "async with "))
-        self._off_at = here if self._has_stepped and not is_block else None
+        self._off_at = here if self._steps and not is_block else None
 
     def go_on_without_recording(self) -> None:
         """Process a backward call of a loss that was computed while recording is off."""
@@ -253,13 +256,18 @@ class ModeSwitches:
             self.left_recording.append(self._off_at)
 
     def leave_training(self, module: torch.nn.Module, here: Place) -> None:
-        """Process a switch to evaluation mode. A layer without children is frozen intentionally."""
-        if self._has_stepped and module.training and next(module.children(), None) is not None:
+        """Process a switch to evaluation mode. A layer without children is frozen intentionally, and a part directly after train()."""
+        if self._steps > self._entered.get(module, 0) and module.training and next(module.children(), None) is not None:
             self._switched.append((weakref.ref(module), here))
+
+    def enter_training(self, module: torch.nn.Module) -> None:
+        """Process a switch to training mode."""
+        self._entered[module] = self._steps
+        self._switched = [(reference, place) for reference, place in self._switched if reference() is not module]
 
     def step(self, updated: set[int]) -> None:
         """Process a step of an optimizer that updates the parameters with these ids."""
-        self._has_stepped = True
+        self._steps += 1
         for reference, place in self._switched:
             module = reference()
             if module is None or module.training:
