@@ -82,10 +82,10 @@ class OptimizerSteps:
         self.filled: dict[int, TrackedTensor] = {}  # ids of the leaves with a gradient that no step has used
         self.trained: set[int] = set()  # ids of the parameters that had a gradient at a step
         self.frozen: set[int] = set()  # ids of the parameters that did not require grad at a step
-        # by id of a parameter, the last line that computed with it and with another tensor
         self.constant: set[int] = (
             set()
         )  # ids of the parameters that a line computed with while they did not require grad
+        # by id of a parameter, the last line that computed with it and with another tensor
         self.used: dict[int, tuple[Place, TrackedTensor]] = {}
         # a parameter with an unused gradient, and the parameter that replaced it in its optimizer
         self.thrown_away: list[tuple[TrackedTensor, TrackedTensor]] = []
@@ -106,7 +106,8 @@ class OptimizerSteps:
         self._stepped: dict[int, list[TrackedTensor]] = {}
         self._random: set[Memory] = set()
         self._passes, self._searched = 0, set[int]()
-        self._filled_before: dict[int, set[int]] = {}  # by id of a leaf, the numbers of the steps after its backward
+        self._rounds = self._rounds_before = 0  # number of steps, and of backward calls in their closures
+        self._filled_before: dict[int, set[int]] = {}  # by id of a leaf, that number at each backward that filled it
 
     def on_operation(self, name: str, sources: list[TrackedTensor], results: list[TrackedTensor], here: Place) -> None:
         """Note values that come from a random generator."""
@@ -145,11 +146,12 @@ class OptimizerSteps:
 
     def fill(self, targets: Parameters) -> None:
         """Note the leaves with a gradient that is finite and not zero."""
+        self._rounds += self.is_inside
         for tensor, tracked in targets:
             gradient = tensor.grad if tensor.is_leaf else None
             if gradient is not None and not is_empty(gradient) and _is_finite(gradient):
                 self.filled[tracked.id] = tracked
-                self._filled_before.setdefault(tracked.id, set()).add(len(self.calls))
+                self._filled_before.setdefault(tracked.id, set()).add(self._rounds)
 
     def step(self, optimizer: torch.optim.Optimizer, parameters: Parameters, calls: int, here: Place) -> None:
         """Process the parameters that an optimizer is about to update, after `calls` backward calls."""
@@ -167,6 +169,7 @@ class OptimizerSteps:
         self.idle.begin(optimizer, parameters, here)
         self._find_unoptimized()
         self.calls.append((calls, now))
+        self._rounds = self._rounds_before = self._rounds + 1
 
     def _find_doubled(
         self, now: list[TrackedTensor], before: list[TrackedTensor], calls: int, here: Place, used: set[int]
@@ -183,6 +186,8 @@ class OptimizerSteps:
         """Process the end of a step."""
         self.is_inside = False
         self.idle.end(optimizer)
+        if self._rounds > self._rounds_before + 1:  # a closure that was called several times, as by LBFGS
+            self._find_unoptimized()
 
     def _find_unoptimized(self) -> None:
         """Search all optimizers and modules for the parameters with a gradient, to find those that no optimizer holds."""
@@ -255,15 +260,15 @@ class ModeSwitches:
         if self._off_at is not None and self._off_at not in self.left_recording:
             self.left_recording.append(self._off_at)
 
-    def leave_training(self, module: torch.nn.Module, here: Place) -> None:
-        """Process a switch to evaluation mode. A layer without children is frozen intentionally, and a part directly after train()."""
-        if self._steps > self._entered.get(module, 0) and module.training and next(module.children(), None) is not None:
-            self._switched.append((weakref.ref(module), here))
-
     def enter_training(self, module: torch.nn.Module) -> None:
         """Process a switch to training mode."""
         self._entered[module] = self._steps
         self._switched = [(reference, place) for reference, place in self._switched if reference() is not module]
+
+    def leave_training(self, module: torch.nn.Module, here: Place) -> None:
+        """Process a switch to evaluation mode. A layer without children is frozen intentionally, and a part directly after train()."""
+        if self._steps > self._entered.get(module, 0) and module.training and next(module.children(), None) is not None:
+            self._switched.append((weakref.ref(module), here))
 
     def step(self, updated: set[int]) -> None:
         """Process a step of an optimizer that updates the parameters with these ids."""
