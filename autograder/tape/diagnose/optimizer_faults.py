@@ -22,6 +22,7 @@ from autograder.tape.diagnose.fault_words import (
     tensors_of,
 )
 from autograder.tape.observe.left_gradients import LeftGradient
+from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.optimizer_steps import OptimizerSteps
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
@@ -30,6 +31,7 @@ from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 ITS_PARAMETERS = Message("optimizer.its_parameters|its parameters")
 _UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_grad=)?(True)?\)")
 _INITIAL = re.compile(r"init|normal_|uniform_")
+_LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(ranspose)?Backward")
 
 
 def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
@@ -117,7 +119,31 @@ def _used_otherwise(evidence: Evidence) -> set[int]:
         number for number, one in steps.unoptimized.items()
         if any(memory is one.memory and place != _made_at(state, one) for memory, place in by_hand)
     }  # fmt: skip
-    return steps.read | asked | updated
+    entering = {number for number, one in steps.unoptimized.items() if not one.parameter and _enters_layer(state, one)}
+    return steps.read | asked | updated | entering
+
+
+def _inputs(state: RunState, node: GraphNode) -> list[GraphNode]:
+    return [state.graph.nodes[number] for number in node.inputs if number is not None]
+
+
+def _enters_layer(state: RunState, leaf: TrackedTensor) -> bool:
+    """Return whether the first parameters of an optimizer that a leaf meets are the weights of a layer, so that it is data."""
+    stack, seen = [node for node in state.graph.nodes if node.tensor == leaf.id and not node.inputs], set[int]()
+    while stack:
+        node = stack.pop()
+        for consumer in node.consumers if node.id not in seen else ():
+            others = [one for one in _inputs(state, consumer) if one is not node]
+            below = [
+                *others,
+                *(one for other in others if _TRANSPOSED.match(other.name) for one in _inputs(state, other)),
+            ]
+            if not any(one.tensor in state.flow.optimized and not one.inputs for one in below):
+                stack.append(consumer)
+            elif _LAYER.match(consumer.name):
+                return True
+        seen.add(node.id)
+    return False
 
 
 def _words_on_unheld(steps: OptimizerSteps, tensors: list[TrackedTensor]) -> tuple[str, str]:
