@@ -27,11 +27,12 @@ from autograder.tape.observe.optimizer_steps import OptimizerSteps
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+from autograder.tape.run.storages import Memory
 
 ITS_PARAMETERS = Message("optimizer.its_parameters|its parameters")
 _UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_grad=)?(True)?\)")
-_INITIAL = re.compile(r"init|normal_|uniform_")
 _LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(ranspose)?Backward")
+_INITIAL = re.compile(r"init|normal_|uniform_")
 
 
 def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
@@ -175,7 +176,7 @@ def _words_on_unheld(steps: OptimizerSteps, tensors: list[TrackedTensor]) -> tup
 def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the step of an optimizer whose parameters no backward reached, if the reached ones belong to no optimizer."""
     state, flow = evidence.state, evidence.state.flow
-    written = {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
+    written = _written(state)
     thrown = {new.id for _, new in flow.steps.thrown_away}
     known, elsewhere = thrown | flow.reached.keys(), reached_elsewhere(evidence)
     idle = [one for number, one in flow.optimized.items() if number not in known and one.shape not in elsewhere]
@@ -201,6 +202,11 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
         "optimizer.make_after|Make the optimizer after the model is complete, from the parameters of the model that computes the loss.",
         tensors_of(state, meant) + tensors_of(state, missed),
     )
+
+
+def _written(state: RunState) -> set[Memory]:
+    """Return the memories that the program modified after the first backward call, as a step by hand does."""
+    return {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
 
 
 def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
@@ -242,9 +248,11 @@ def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _reads_gradients(evidence: Evidence) -> bool:
-    """Return whether a line reads or sets a `.grad`, apart from that of an input which its function lets require grad."""
+    """Return whether a line reads or sets a `.grad`, apart from that of an input which its function lets require grad, or a hook does."""
     for tree in evidence.trees.values():
         for node in ast.walk(tree):
+            if getattr(node, "attr", "") in ("register_hook", "register_post_accumulate_grad_hook"):
+                return True
             if isinstance(node, ast.Attribute) and node.attr == "grad" and "autograd" not in ast.unparse(node):
                 owner = re.escape(ast.unparse(node.value))
                 functions = map(ast.unparse, around(tree, ast.FunctionDef, node.lineno))
@@ -381,7 +389,9 @@ def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
             )
     calls = [call.place for call in evidence.state.flow.calls]
     is_in_loop = len(calls) > len(set(calls))
-    if is_in_loop and not any(getattr(node, "attr", "") == "step" for _, node in nodes):
+    written = _written(evidence.state)
+    is_by_hand = any(one.memory in written for one in evidence.state.flow.reached.values())
+    if is_in_loop and not is_by_hand and not any(getattr(node, "attr", "") == "step" for _, node in nodes):
         yield from _never_stepped(evidence, nodes)
 
 
