@@ -269,9 +269,9 @@ PROGRAMS = (
                 w = w - 0.1 * w.grad  # fault
         """, (("w = w - 0.1 * w.grad", "w -= 0.1 * w.grad\n        w.grad = None"),)),
     FaultyProgram("loop_binds_its_variable", "leaf lost", "correct", """
-        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD((net := nn.Linear(2, 1)).parameters(), lr=0.1)
         for _ in range(2):
-            net.zero_grad()
+            optimizer.zero_grad()
             net(torch.ones(3, 2)).pow(2).sum().backward()
             with torch.no_grad():
                 for p in net.parameters():
@@ -592,8 +592,7 @@ PROGRAMS = (
                 self.last = nn.Linear(2, 1)
 
             def forward(self, x):
-                for layer in self.layers:
-                    x = layer(x).tanh()
+                for layer in self.layers: x = layer(x).tanh()
                 return self.last(x)
 
         net = Net()
@@ -640,13 +639,14 @@ PROGRAMS = (
             optimizer.step()
         """, (("    nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # fault\n", ""),
                ("loss.backward()", "loss.backward()\n    nn.utils.clip_grad_norm_(net.parameters(), 1.0)"))),
-    FaultyProgram("two modules made on one line", "gradient that no optimizer uses", "correct", """
+    FaultyProgram("two modules made on one line, and one step with a closure", "gradient that no optimizer uses", "correct", """
         body, head = nn.Linear(2, 2), nn.Linear(2, 1)  # fault
-        optimizer = torch.optim.SGD(body.parameters(), lr=0.1)
-        for _ in range(2):
+        optimizer = torch.optim.LBFGS(body.parameters(), max_iter=3)
+        def closure():
             optimizer.zero_grad()
-            head(body(torch.ones(3, 2))).pow(2).mean().backward()
-            optimizer.step()
+            (loss := head(body(torch.ones(3, 2))).pow(2).mean()).backward()
+            return loss
+        optimizer.step(closure)
         """, (("body.parameters()", "[*body.parameters(), *head.parameters()]"),)),
     FaultyProgram("two optimizers of the same part", "gradient that no optimizer uses", "correct", """
         net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
@@ -711,8 +711,7 @@ PROGRAMS = (
         net, w = nn.Linear(2, 3), torch.ones(2, requires_grad=True)
         shared = net(w).tanh()  # fault
         losses = [shared.sum(), shared.pow(2).sum()]
-        for loss in losses:
-            loss.backward()
+        for loss in losses: loss.backward()
         """, (("for loss in losses", "for loss in [sum(losses)]"),)),
     FaultyProgram("eval_before_the_second_round", "mode left on", "correct", """
         def train(rate):
@@ -741,8 +740,7 @@ PROGRAMS = (
         """, (("    score(net)", "    score(net)\n    torch.set_grad_enabled(True)"),)),
     FaultyProgram("step_that_writes_nothing", "step without effect", "correct", """
         class Descent(torch.optim.Optimizer):
-            def __init__(self, parameters):
-                super().__init__(parameters, {"lr": 0.1})
+            def __init__(self, parameters): super().__init__(parameters, {"lr": 0.1})
 
             @torch.no_grad()
             def step(self):
@@ -911,18 +909,18 @@ RIGHT = {
             judge(made).mean().backward()
             first.step()
         """,
-    "a target that follows, and that the optimizer holds as well": """
-        online, target = nn.Linear(2, 1), nn.Linear(2, 1)
+    "a target that follows, and that the optimizer holds as well; the last layer of both is not used yet": """
+        online, target = (nn.Sequential(nn.Linear(2, 1), nn.Identity(), nn.Linear(1, 1)) for _ in range(2))
+        points = torch.ones(3, 2, requires_grad=True)
         optimizer = torch.optim.SGD([*online.parameters(), *target.parameters()], lr=0.1)
         for _ in range(2):
-            with torch.no_grad():
-                goal = target(torch.ones(3, 2)) + 1
+            with torch.no_grad(): goal = target[:2](points) + 1
             optimizer.zero_grad()
-            (online(torch.ones(3, 2)) - goal).pow(2).mean().backward()
+            (online[:2](points) - goal).pow(2).mean().backward()
             optimizer.step()
             with torch.no_grad():
-                for p, q in zip(target.parameters(), online.parameters()):
-                    p.mul_(0.9).add_(q, alpha=0.1)
+                for p, q in zip(target.parameters(), online.parameters()): p.copy_(0.9 * p + 0.1 * q)
+        nn.Linear(2, 1)(torch.ones(2).requires_grad_()).sum().backward()  # an attack on another model
         """,
     "an advantage and a target without their history, and the gradient of one loss with the value of another": """
         actor, critic = nn.Linear(2, 2), nn.Linear(2, 1)
@@ -1015,8 +1013,7 @@ RIGHT = {
             head(body(torch.ones(3, 2))).pow(2).mean().backward()
             optimizer.step()
             with torch.no_grad():
-                for p in head.parameters():
-                    p -= 0.1 * p.grad
+                for p in head.parameters(): p -= 0.1 * p.grad
         """,
     "a feature extractor whose values were loaded": """
         body, features = nn.Linear(2, 2), nn.Linear(2, 1)
@@ -1026,13 +1023,13 @@ RIGHT = {
         optimizer.step()
         """,
     "evaluation at the end, and BatchNorm frozen on purpose": """
-        net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
+        net = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.BatchNorm1d(3)), nn.Linear(3, 1))
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(2):
             optimizer.zero_grad()
             net(torch.randn(4, 2)).pow(2).mean().backward()
             optimizer.step()
-            net[1].eval()
+            net.eval(), net.train(), net[1].eval()
         net.eval()
         net(torch.randn(4, 2))
         """,
@@ -1107,3 +1104,7 @@ RIGHT = {
         """,
 }
 """Right programs that look like the faulty ones."""
+MICRO = next(one.text for one in PROGRAMS if one.name == "gradients_of_micro_batches_that_are_cleared")
+RIGHT["gradients that a hook reads before they are cleared"] = MICRO.replace(
+    "for i", "net.bias.register_hook(print)\n        for i"
+)
