@@ -13,8 +13,7 @@ from nbgrader.utils import compute_checksum
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.course.variants.declared_changes import VariantError
-from autograder.course.variants.number_variants import TAG, redraw
-from autograder.course.variants.variant import vary
+from autograder.course.variants.variant import TAG, redraw, vary
 from autograder.course.variants.variant_proof import check_numbers
 
 SEEDS = range(20)

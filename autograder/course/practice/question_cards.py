@@ -17,7 +17,7 @@ import msgspec
 
 from autograder.check.prediction import outcome_named
 from autograder.course.variants.declared_changes import rename_variables, replace_phrases
-from autograder.course.variants.number_variants import redraw
+from autograder.course.variants.variant import redraw
 from autograder.locale.translations import translatable, translated
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording

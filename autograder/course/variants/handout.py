@@ -30,8 +30,7 @@ from autograder.course.variants.declared_changes import (
     chosen_names,
     read_changes,
 )
-from autograder.course.variants.number_variants import TAG
-from autograder.course.variants.variant import METADATA, OwnVariant, vary
+from autograder.course.variants.variant import METADATA, TAG, OwnVariant, vary
 from autograder.course.variants.variant_proof import ProvenVariant, VariantProof, check_numbers, names_after, verdict_on
 from autograder.course.variants.variant_record import read_record
 from autograder.errors import printable

@@ -23,7 +23,7 @@ from autograder.check.subject.inputs import use_seed
 from autograder.check.subject.subjects import LocalSubject
 from autograder.course.author_cells import Answer, AuthorExercise, exercises_of, questions_of, setup_of
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, VariantError, with_choices
-from autograder.course.variants.number_variants import TAG, redraw_notebook
+from autograder.course.variants.variant import TAG, redraw_notebook
 from autograder.tape import record
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
 
