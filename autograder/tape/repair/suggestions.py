@@ -258,8 +258,10 @@ def _switch_back(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
     for statement in _backwards(source, at):
         holders = [one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While | ast.FunctionDef)]
         for text, holder in ((text, holder) for text in texts for holder in holders):
-            # At the start of a function, its own variables are not bound yet.
-            if not (isinstance(holder, ast.FunctionDef) and text.partition(".")[0] in names_bound(holder)):
+            # Another function does not know a local variable, and at the start of its own one it is not bound yet.
+            name, place = text.partition(".")[0], source.scope(statement)
+            is_foreign = place is not scope is not source.tree and name in names_bound(scope)
+            if not is_foreign and not (holder is place and name in names_bound(holder)):
                 yield (source.insert_before(holder.body[0], text),)
 
 
