@@ -82,6 +82,26 @@ PROGRAMS = (
             w.data - 0.1 * w.grad  # fault
             w.grad = None
         """, (("w.data - 0.1", "w.data -= 0.1"),)),
+    FaultyProgram("gradients clipped after the step", "gradients clipped before backward", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            nn.utils.clip_grad_norm_(net.parameters(), 0.1)  # fault
+        """, (("optimizer.step()\n    nn.utils.clip_grad_norm_(net.parameters(), 0.1)  # fault",
+               "nn.utils.clip_grad_norm_(net.parameters(), 0.1)\n    optimizer.step()"),)),
+    FaultyProgram("parameters that are replaced after the optimizer", "optimizer of other parameters", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        nn.utils.parametrizations.weight_norm(net)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()  # fault
+        """, (("optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nnn.utils.parametrizations.weight_norm(net)",
+               "nn.utils.parametrizations.weight_norm(net)\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)"),)),
     FaultyProgram("a checkpoint that runs differently", "rule of autograd", "raises-backward", """
         shift = [0.0, 1.0]
         x = torch.ones(2, requires_grad=True)

@@ -141,9 +141,14 @@ def is_copy(cut: Cut) -> bool:
     return cut.how == "data" and ".data" not in cut.place.text and are_leaves
 
 
+# Calls that make new parameters from the values of others.
+_REPLACES = re.compile(r"^(?!.*load_state_dict).*state_dict\(|\w+_norm\(|parametriz")
+
+
 def is_early_copy(cut: Cut) -> bool:
     """Return whether leaves were copied only before the first backward call, so that the copy is the model to train."""
-    return is_copy(cut) and cut.last == 0
+    replaces = _REPLACES.search(cut.place.text) is not None and all(tracked.leaf for tracked in cut.values)
+    return (is_copy(cut) or replaces) and cut.last == 0
 
 
 def why_recording_is_off(state: RunState) -> str:

@@ -32,6 +32,7 @@ from autograder.tape.run.storages import Memory
 ITS_PARAMETERS = Message("optimizer.its_parameters|its parameters")
 _UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_grad=)?(True)?\)")
 _LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(ranspose)?Backward")
+_CONVERTED = re.compile(r"Parameter\(.*\)\.(double|float|half|bfloat16|to|cuda|cpu)\(")
 _INITIAL = re.compile(r"init|normal_|uniform_")
 
 
@@ -78,7 +79,7 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
             places.setdefault(made, []).append(tracked)
     for made, tensors in sorted(places.items(), key=lambda one: (one[0].file, one[0].line)):
         if not any(tensor.id in fine for tensor in tensors):
-            yield UNOPTIMIZED.about(state, tensors, made, *_words_on_unheld(steps, tensors))
+            yield UNOPTIMIZED.about(state, tensors, made, *_words_on_unheld(steps, tensors, made))
     yield from _unfrozen(evidence)
 
 
@@ -147,7 +148,7 @@ def _enters_layer(state: RunState, leaf: TrackedTensor) -> bool:
     return False
 
 
-def _words_on_unheld(steps: OptimizerSteps, tensors: list[TrackedTensor]) -> tuple[str, str]:
+def _words_on_unheld(steps: OptimizerSteps, tensors: list[TrackedTensor], made: Place) -> tuple[str, str]:
     """Return the effect and the change for the tensors that a line made and no optimizer holds."""
     effect = (
         "optimizer.unheld|no optimizer updates {names}, although backward computes a gradient: the random values "
@@ -170,6 +171,8 @@ def _words_on_unheld(steps: OptimizerSteps, tensors: list[TrackedTensor]) -> tup
         change = (
             "optimizer.make_parameter|Make it an nn.Parameter: a module's parameters() does not list other tensors."
         )
+    elif tensors[0].parameter and _CONVERTED.search(made.text):
+        change = "optimizer.convert_before|Convert the values before: a converted parameter is another tensor and no parameter."
     return effect, change
 
 
@@ -271,6 +274,25 @@ def _clipped_early(evidence: Evidence) -> Iterator[GraphFault]:
                 "optimizer.clipped_early|each gradient is None here, so nothing is clipped; backward fills them later.",
                 "optimizer.clip_later|Clip gradients between backward and the step.",
             )
+    yield from _clipped_late(evidence)
+
+
+def _clipped_late(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the statements of loops that clip gradients after the step that uses them."""
+    for file, tree in evidence.trees.items():
+        for loop in (node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)):
+            texts = [ast.unparse(statement) for statement in loop.body]
+            fills, steps, clips = (
+                [at for at, text in enumerate(texts) if word in text]
+                for word in (".backward(", ".step()", "clip_grad_")
+            )
+            is_plain = not any(hasattr(loop.body[at], "body") for at in (*fills, *steps, *clips))
+            if is_plain and len(clips) == 1 and fills and steps and fills[-1] < steps[0] <= steps[-1] < clips[0]:
+                yield CLIPPED.at(
+                    Place(file, loop.body[clips[0]].lineno, texts[clips[0]]),
+                    "optimizer.clipped_late|the step before this line has used the gradients, so clipping them changes nothing.",
+                    "optimizer.clip_later|Clip gradients between backward and the step.",
+                )
 
 
 def _spent(evidence: Evidence) -> Iterator[GraphFault]:

@@ -84,7 +84,7 @@ def _named_in(evidence: Evidence, place: Place) -> list[TrackedTensor]:
     return [
         tracked
         for tracked in reversed(evidence.state.tensors.all)
-        if tracked.node is not None and tracked.name in names
+        if tracked.node is not None and {tracked.name, (tracked.name or "").partition("[")[0]} & names
     ]
 
 

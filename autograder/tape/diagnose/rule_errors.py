@@ -92,6 +92,12 @@ RULES = (
         "rule.sparse_adam|Make the embedding with sparse=False, or update its weight with torch.optim.SparseAdam.",
     ),
     Rule(
+        re.compile("optimizer got an empty parameter list"),
+        "rule.no_parameters|no parameter is passed to the optimizer.",
+        "rule.register|Keep layers as attributes of a module or in an nn.ModuleList, and do not use a generator such as "
+        "model.parameters() twice.",
+    ),
+    Rule(
         re.compile("argument to .{1,3}(grad|backward).{1,5}cannot be empty"),
         "rule.no_inputs|it is given no tensor whose gradient to compute: the list is empty.",
         "rule.pass_inputs|Pass the tensors whose gradients you want; they must require grad.",

@@ -27,7 +27,7 @@ _TYPES = ("RuntimeError", "ValueError", "TypeError", "AttributeError", "NotImple
 # The messages differ between releases; each message on a rule of autograd contains one of these words.
 _WORDS = re.compile(
     r"in-?place|backward|autograd|\bgrad|requires?_grad|require gradients?|\bleaf\b|leaves|differentia|inference"
-    r"|checkpoint|saved tensor|written-to|\bgraph\b|inputs? to the function|Couldn't swap|mark_dirty",
+    r"|checkpoint|saved tensor|written-to|\bgraph\b|inputs? to the function|Couldn't swap|mark_dirty|empty parameter list",
     re.IGNORECASE,
 )
 

@@ -212,7 +212,7 @@ class OptimizerSteps:
         owned -= {number for module in modules for number in _forgotten(module, held)}
         self._searched |= {tracked.id for tracked in asked.values()}
         attributes = {
-            id(value) for module in modules if _ids(module.parameters()) & held for value in vars(module).values()
+            number for module in modules if _ids(module.parameters()) & held for number in _attributes(module)
         }
         for number, tracked in ((number, tracked) for number, tracked in asked.items() if number not in owned):
             if number in attributes and not tracked.parameter:
@@ -284,6 +284,14 @@ class ModeSwitches:
 
 def _ids(tensors: Iterable[torch.Tensor]) -> set[int]:
     return {id(tensor) for tensor in tensors}
+
+
+def _attributes(module: torch.nn.Module) -> set[int]:
+    """Return the ids of the objects that are attributes or buffers of a module, or items of an attribute."""
+    values = list(vars(module).values())
+    items = [item for value in values if isinstance(value, list | tuple) for item in value]
+    items += [item for value in values if isinstance(value, dict) for item in value.values()]  # `_buffers` is one
+    return {id(value) for value in (*values, *items)}
 
 
 def _forgotten(module: torch.nn.Module, held: frozenset[int]) -> set[int]:

@@ -305,14 +305,15 @@ def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFaul
 def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Register layers or parameters of a list in their module, or make a module before the optimizer and pass it its parameters."""
     value = getattr(at, "value", None)
-    kind = "Parameter" if value is not None and "Parameter(" in source.of(value) else "Module"
+    is_tensor = id_of(fault.change) == "optimizer.make_parameter"
+    kind = "Parameter" if is_tensor or (value is not None and "Parameter(" in source.of(value)) else "Module"
     if isinstance(value, ast.Call) and called(value) == "append" and isinstance(value.func, ast.Attribute):
         lists = [one for one in source.bindings(source.of(value.func.value)) if isinstance(one.value, ast.List)]
         yield from ((source.replace(made.value, f"torch.nn.{kind}List()"),) for made in lists)
     yield from _hold_others(source, at, fault)
     if not isinstance(at, ast.Assign) or value is None:
         return
-    if id_of(fault.change) == "optimizer.make_parameter":
+    if is_tensor and isinstance(value, ast.Call):
         yield (source.insert(value, "torch.nn.Parameter("), source.insert(value, ")", after=True))
     container = {ast.List: "List", ast.ListComp: "List", ast.Dict: "Dict", ast.DictComp: "Dict"}
     if type(value) in container:
@@ -354,9 +355,9 @@ def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
 
 
 def _clip_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Move the call that clips gradients below the backward that fills them."""
+    """Move the call that clips gradients directly below the backward that fills them."""
     for last in _backwards(source, at):
-        if source.block(last) is source.block(at) and last.lineno >= at.lineno and isinstance(at, ast.Expr):
+        if source.block(last) is source.block(at) and isinstance(at, ast.Expr):
             yield (source.delete(at), source.insert_after(last, source.of(at)))
 
 
