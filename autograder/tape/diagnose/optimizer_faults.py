@@ -33,6 +33,7 @@ ITS_PARAMETERS = Message("optimizer.its_parameters|its parameters")
 _UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_grad=)?(True)?\)")
 _LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(ranspose)?Backward")
 _CONVERTED = re.compile(r"Parameter\(.*\)\.(double|float|half|bfloat16|to|cuda|cpu)\(")
+_CLEARS = re.compile(r"\.grad = None$|\.grad\.(zero|detach)_\(\)$|\.grad is (not )?None:?$")
 _INITIAL = re.compile(r"init|normal_|uniform_")
 
 
@@ -251,17 +252,23 @@ def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _reads_gradients(evidence: Evidence) -> bool:
-    """Return whether a line reads or sets a `.grad`, apart from that of an input which its function lets require grad, or a hook does."""
-    for tree in evidence.trees.values():
-        for node in ast.walk(tree):
-            if getattr(node, "attr", "") in ("register_hook", "register_post_accumulate_grad_hook"):
-                return True
-            if isinstance(node, ast.Attribute) and node.attr == "grad" and "autograd" not in ast.unparse(node):
-                owner = re.escape(ast.unparse(node.value))
-                functions = map(ast.unparse, around(tree, ast.FunctionDef, node.lineno))
-                if not any(re.search(rf"\b{owner}\.requires_grad( = True|_\()", text) for text in functions):
-                    return True
-    return False
+    """Return whether a line of the program uses or sets a `.grad` of a parameter, or a hook does."""
+    statements = ((tree, node) for tree in evidence.trees.values() for node in ast.walk(tree))
+    return any(isinstance(node, ast.stmt) and _reads_gradient(tree, node) for tree, node in statements)
+
+
+def _reads_gradient(tree: ast.Module, statement: ast.stmt) -> bool:
+    """Return whether a statement reads a gradient, other than to clear it, and not of an input that its function lets require grad."""
+    parts = [child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)]
+    attributes = [node for part in parts for node in ast.walk(part) if isinstance(node, ast.Attribute)]
+    if any(node.attr in ("register_hook", "register_post_accumulate_grad_hook") for node in attributes):
+        return True
+    owners = {ast.unparse(node.value) for node in attributes if node.attr == "grad"} - {"torch.autograd", "autograd"}
+    if not owners or _CLEARS.search(ast.unparse(statement).partition("\n")[0]):
+        return False
+    functions = [ast.unparse(function) for function in around(tree, ast.FunctionDef, statement.lineno)]
+    asked = (re.compile(rf"\b{re.escape(owner)}\.requires_grad( = True|_\()") for owner in owners)
+    return not all(any(pattern.search(text) for text in functions) for pattern in asked)
 
 
 def _clipped_early(evidence: Evidence) -> Iterator[GraphFault]:
@@ -409,11 +416,11 @@ def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
                 "call.add_parentheses|Call it: `{code}()`.",
                 code=code,
             )
-    calls = [call.place for call in evidence.state.flow.calls]
-    is_in_loop = len(calls) > len(set(calls))
-    written = _written(evidence.state)
-    is_by_hand = any(one.memory in written for one in evidence.state.flow.reached.values())
-    if is_in_loop and not is_by_hand and not any(getattr(node, "attr", "") == "step" for _, node in nodes):
+    state, flow = evidence.state, evidence.state.flow
+    calls = [call.place for call in flow.calls]
+    not_stepped = {one.memory for number, one in flow.reached.items() if number not in flow.optimized}
+    # The program may update these parameters itself.
+    if len(calls) > len(set(calls)) and not_stepped - _written(state) and not _reads_gradients(evidence):
         yield from _never_stepped(evidence, nodes)
 
 
