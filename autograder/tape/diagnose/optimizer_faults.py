@@ -426,11 +426,19 @@ def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _never_stepped(evidence: Evidence, nodes: list[tuple[str, ast.AST]]) -> Iterator[GraphFault]:
     """Yield the lines that make an optimizer which the program only clears gradients with."""
+    stepped = {ast.unparse(node.value) for _, node in nodes if isinstance(node, ast.Attribute) and node.attr == "step"}
     for file, node in nodes:
         made = isinstance(node, ast.Assign) and _OPTIMIZER.match(ast.unparse(node))
-        text = ast.unparse(evidence.trees[file]) if made else ""
+        name = made[1].rpartition(".")[2] if made else ""
+        if not made or any(owner.rpartition(".")[2] == name for owner in stepped):
+            continue
         # An optimizer that the program passes on may be stepped elsewhere.
-        if made and len(re.findall(rf"\b{made[1]}\b", text)) == 1 + len(re.findall(rf"\b{made[1]}\.zero_grad\b", text)):
+        trees = evidence.trees.values() if "." in made[1] else [evidence.trees[file]]
+        texts = [ast.unparse(tree) for tree in trees]
+        used, clears = (
+            sum(len(re.findall(rf"\b{name}\b{end}", text)) for text in texts) for end in ("", r"\.zero_grad\(")
+        )
+        if used == 1 + clears and (clears or not stepped):
             yield NOT_CALLED.at(
                 Place(file, node.lineno, ast.unparse(node)),  # type: ignore[attr-defined]
                 "call.step|no line calls the step() of {name}, so it updates no parameter.",
@@ -439,7 +447,7 @@ def _never_stepped(evidence: Evidence, nodes: list[tuple[str, ast.AST]]) -> Iter
             )
 
 
-_OPTIMIZER = re.compile(r"(\w+) = (?:torch\.)?(?:optim\.)?(?:SGD|Adam|AdamW|RMSprop|Adagrad)\(")
+_OPTIMIZER = re.compile(r"([\w.]+) = (?:torch\.)?(?:optim\.)?(?:SGD|Adam|AdamW|RMSprop|Adagrad)\(")
 NOT_CALLED = FaultKind("method that is not called", _not_called, after_error=False)
 WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss, after_error=False)
 UNOPTIMIZED = FaultKind("gradient that no optimizer uses", _unheld, after_error=False)
