@@ -49,12 +49,14 @@ PROGRAMS = (
         optimizer.step  # fault
         """, (("step  #", "step()  #"),)),
     FaultyProgram("an optimizer without a step", "method that is not called", "correct", """
-        net = nn.Linear(2, 1)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)  # fault
+        net, judge = nn.Linear(2, 1), nn.Linear(1, 1)
+        net.optimizer = torch.optim.SGD(net.parameters(), lr=0.1)  # fault
+        second = torch.optim.SGD(judge.parameters(), lr=0.1)
         for _ in range(2):
-            optimizer.zero_grad()
-            net(torch.ones(3, 2)).pow(2).mean().backward()
-        """, ((".backward()", ".backward(), optimizer.step()"),)),
+            net.optimizer.zero_grad(), second.zero_grad()
+            judge(net(torch.ones(3, 2))).pow(2).mean().backward()
+            second.step()
+        """, ((".backward()", ".backward(), net.optimizer.step()"),)),
     FaultyProgram("sparse gradients for Adam", "rule of autograd", "raises-forward", """
         embedding = nn.Embedding(4, 2, sparse=True)
         optimizer = torch.optim.Adam(embedding.parameters())
@@ -270,8 +272,7 @@ PROGRAMS = (
         for _ in range(3):
             kept = [p.detach().clone() for p in model.parameters()]
             with torch.no_grad():
-                for p in model.parameters():
-                    p.add_(0.1)
+                for p in model.parameters(): p.add_(0.1)
             loss = model(torch.randn(4, 3)).pow(2).mean()
             for p, old in zip(model.parameters(), kept):
                 p.data = old
@@ -418,6 +419,7 @@ PROGRAMS = (
     FaultyProgram("gradients_of_micro_batches_that_are_cleared", "gradient cleared before the step", "correct", """
         def attack(x): x.requires_grad = True; return x.grad
         optimizer = torch.optim.SGD((net := nn.Linear(2, 1)).parameters(), lr=0.1)
+        net.bias.grad = None
         for i in range(4):
             optimizer.zero_grad()
             net(torch.ones(3, 2)).pow(2).mean().backward()
@@ -451,8 +453,7 @@ PROGRAMS = (
             (online(torch.ones(3, 2)) - goal).pow(2).mean().backward()
             optimizer.step()  # fault
             optimizer.zero_grad()
-            for t, o in zip(target.parameters(), online.parameters()):
-                t.data.copy_(0.5 * t.data + 0.5 * o.data)
+            for t, o in zip(target.parameters(), online.parameters()): t.data.copy_(0.5 * t.data + 0.5 * o.data)
         """, (("RMSprop(target.", "RMSprop(online."),)),
     FaultyProgram("carried_state", "graph used again", "raises-backward", """
         cell, state = nn.RNNCell(2, 3), torch.zeros(1, 3)
@@ -833,8 +834,7 @@ RIGHT = {
     "two losses of a round share a graph, and several losses before one step do": """
         def update(optimizer, losses):
             optimizer.zero_grad()
-            for loss in losses:
-                loss.backward(retain_graph=True)
+            for loss in losses: loss.backward(retain_graph=True)
             optimizer.step()
         first, second = nn.Linear(2, 2), nn.Linear(2, 1)
         steps = [torch.optim.SGD(net.parameters(), lr=0.1) for net in (first, second)]
