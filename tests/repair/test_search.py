@@ -9,7 +9,7 @@ import torch
 from autograder.tape import explain_program
 from autograder.tape.explain import prove, record, record_program
 from autograder.tape.recording.verdict_types import Check, Excerpt, Gradient, Harm, Place, Verdict
-from autograder.tape.repair import candidates, names_in_code, search, suggestions
+from autograder.tape.repair import candidates, names_in_code, optimizer_changes, search, suggestions
 from autograder.tape.repair.edits import EditableSource, apply_fix
 from autograder.tape.repair.repairs import find_repairs
 from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
@@ -589,4 +589,4 @@ def test_an_optimizer_may_be_an_argument():
     source = EditableSource(
         "def train(o, sched, env):\n    loss().backward()\n    o.step(), sched.step(), env.step(1)\n"
     )
-    assert ["o"] == suggestions._names_of_optimizers(source, source.statements_at(2)[0])
+    assert ["o"] == optimizer_changes._names_of_optimizers(source, source.statements_at(2)[0])

@@ -1,0 +1,267 @@
+"""Changes of the source for faults of the graph: lost history, graphs that are used again, leaves, modes and rules of autograd."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from autograder.locale.messages import id_of
+from autograder.tape.recording.verdict_types import GraphFault
+from autograder.tape.repair.edits import Edit, EditableSource, Edits
+from autograder.tape.repair.inplace_finder import called, calls, calls_of
+from autograder.tape.repair.kinds.aliases import is_detached_in_place, remove_alias
+from autograder.tape.repair.names_in_code import names_bound
+from autograder.tape.repair.optimizer_changes import Change, backwards, code_in, optimizers
+
+# These calls return the values of their argument without its history.
+UNWRAPPED = {"Variable", "tensor", "as_tensor", "from_numpy", "Parameter", "asarray", "float", "int", "deepcopy"}
+NUMBERS = {"item", "tolist"}
+_DRAWN = re.compile("rand|sample|normal|uniform")
+_SWITCH = re.compile(r"\b(materialize_grads|create_graph|allow_unused)=True")
+
+
+def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Remove the calls that take values out of the graph, and the calls below that make new leaves of these values."""
+    if ".data at" in fault.sentence:
+        return  # copies that are updated: the update has to change, too
+    yield from _with_keyword(source, at, fault)
+    below = [one for one in source.statements() if one.lineno > at.lineno or source.scope(one) is not source.scope(at)]
+    leaves = tuple(edit for statement in below for edit in _no_leaf(source, statement))
+    here = _uncuts(source, at)
+    is_same = isinstance(at, ast.Assign) and here and source.apply_to(at.value, here) == source.of(at.targets[0])
+    if is_same or is_detached_in_place(at):
+        here = (source.delete(at),)  # else it would be `h = h` or `h`
+    for edits in (*([(*here[:1], *leaves), (*here, *leaves)] if leaves else []), *((edit,) for edit in here), here):
+        yield tuple(edits)
+    for call in calls(at):
+        if source.of(call.func).startswith("math."):
+            yield (source.replace(call.func, f"torch.{called(call)}"), *leaves)
+    for call in calls_of(at, "tensor", "as_tensor", "Tensor"):
+        if call.args:
+            yield (source.replace(call, f"torch.stack({source.of(call.args[0])})"), *leaves)
+    yield from ((*edits, *leaves) for edits in _outside_no_grad(source, at, fault))
+    for outer in source.ancestors(at):
+        for node in outer.decorator_list if isinstance(outer, ast.FunctionDef) else ():
+            if _is_switch(node):
+                start, stop = source.starts[node.lineno - 1], source.line_break(source.span(node)[1]) + 1
+                yield (Edit(start, stop, ""),)
+
+
+def _uncuts(source: EditableSource, within: ast.AST) -> tuple[Edit, ...]:
+    """Return the edits that remove each outermost call or attribute which takes values out of the graph."""
+    if edit := _uncut(source, within):
+        return (edit,)
+    return tuple(edit for node in ast.iter_child_nodes(within) for edit in _uncuts(source, node))
+
+
+def _uncut(source: EditableSource, node: ast.AST) -> Edit | None:
+    inner = None
+    if isinstance(node, ast.keyword) and node.arg == "use_reentrant":
+        return source.replace(node.value, "False")
+    if isinstance(node, ast.Call) and called(node) == "sample":
+        return source.replace(node.func, f"{source.of(node.func).removesuffix('sample')}rsample")
+    if isinstance(node, ast.Call) and called(node) in UNWRAPPED and len(node.args) == 1:
+        inner = node.args[0]
+    elif isinstance(node, ast.Call) and called(node) in NUMBERS and isinstance(node.func, ast.Attribute):
+        inner = node.func.value
+    elif edit := remove_alias(source, node):
+        inner = getattr(node, "func", node).value  # type: ignore[attr-defined, union-attr]
+        return Edit(source.span(node)[0], edit.stop, source.apply_to(inner, _uncuts(source, inner)))
+    if inner is None:
+        return None
+    text = source.apply_to(inner, _uncuts(source, inner))
+    is_list = isinstance(inner, ast.List | ast.ListComp) and called(node) != "deepcopy"  # type: ignore[arg-type]
+    plain = text if source.factor(inner)[0] != "(" else f"({text})"
+    return source.replace(node, f"torch.stack({text})" if is_list else plain)
+
+
+def _no_leaf(source: EditableSource, statement: ast.stmt) -> Iterator[Edit]:
+    """Yield the edits that keep a statement from making a new leaf."""
+    text = ast.unparse(statement)
+    if isinstance(statement, ast.Assign | ast.Expr) and re.fullmatch(r".+\.requires_grad( = True|_\((True)?\))", text):
+        yield source.delete(statement)
+    for call in calls(statement):  # `Variable(h)` is a tensor without the history of h
+        if called(call) in ("from_numpy", "Variable") or "requires_grad" in {keyword.arg for keyword in call.keywords}:
+            yield from _uncuts(source, call) if called(call) in UNWRAPPED else ()
+
+
+def _is_switch(node: ast.expr) -> bool:
+    return any(word in ast.unparse(node) for word in ("no_grad", "inference_mode", "set_grad_enabled"))
+
+
+def _update_in_place(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Replace `w = w - step` with `w -= step` under no_grad, and clear the gradient."""
+    code = code_in(fault)
+    if not code or not isinstance(at, ast.Assign):
+        return
+    name, inside = source.of(at.targets[0]), any(isinstance(node, ast.With) for node in source.ancestors(at))
+    text = code if inside else f"with torch.no_grad():\n{source.unit}{code}"
+    lines = "\n".join([text, f"{name}.grad = None"]).splitlines()
+    indented = f"{source.newline}{source.indent(at)}".join(lines)
+    yield (source.replace(at, indented.rpartition(source.newline)[0]),)
+    yield (source.replace(at, indented),)
+
+
+def _retain(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Insert `h.retain_grad()` before the backward call above the line that reads `h.grad`."""
+    for node in source.nodes(ast.Attribute, at):
+        for statement in backwards(source, at) if node.attr == "grad" else ():
+            yield (source.insert_before(statement, f"{source.of(node.value)}.retain_grad()"),)
+
+
+def _make_leaf(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Make a leaf of the result of the line, where the change says so."""
+    if code_in(fault).endswith("requires_grad_()") and isinstance(at, ast.Assign):
+        yield (source.replace(at.value, f"{source.operand(at.value)}{code_in(fault)}"),)
+
+
+def _fill(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Skip the parameters without a gradient, or let a tensor require grad before its first use in the function."""
+    loops = [node for node in source.ancestors(at) if isinstance(node, ast.For)]
+    for attribute in [node for node in source.nodes(ast.Attribute, at) if node.attr == "grad"]:
+        owner = source.of(attribute.value)
+        inside = [part for node in source.ancestors(attribute) for part in getattr(node, "generators", ())]
+        iterated = [part for part in (*inside, *loops) if owner in names_bound(part.target)]
+        advice = id_of(fault.change)
+        if advice == "empty.skip" or (advice == "empty.require" and iterated):
+            condition = f"if {owner}.grad is not None"
+            if iterated and isinstance(iterated[0], ast.comprehension):
+                yield (source.insert(iterated[0].iter, f" {condition}", after=True),)
+            else:
+                yield (source.insert(at, f"{condition}:{source.newline}{source.indent(at)}{source.unit}"),)
+        yield from _require(source, at, fault, owner)
+
+
+def _require(source: EditableSource, at: ast.stmt, fault: GraphFault, owner: str) -> Iterator[Edits]:
+    """Let a tensor require grad before one of its uses in the function, if the change says so."""
+    inside = [one for one in source.statements() if source.scope(one) is source.scope(at)]
+    for statement in inside if id_of(fault.change) in ("empty.require", "target.require") else ():
+        loaded = (node for node in ast.walk(statement) if isinstance(getattr(node, "ctx", None), ast.Load))
+        if isinstance(statement, ast.Expr | ast.Assign) and any(source.of(node) == owner for node in loaded):
+            yield (source.insert_before(statement, f"{owner}.requires_grad_()"),)
+
+
+def _ask(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Add the keyword that the change names to the call of `grad`, or let its inputs require grad."""
+    yield from _with_keyword(source, at, fault)
+    for call in (call for call in calls(at) if called(call) == "grad" and len(call.args) > 1):
+        inputs = call.args[1].elts if isinstance(call.args[1], ast.List | ast.Tuple) else [call.args[1]]
+        for given in inputs:
+            yield from _require(source, at, fault, source.of(given))
+
+
+def _switch_back(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Restore the mode at the start of the loop that trains."""
+    code, scope = code_in(fault), source.scope(at)
+    owners = [source.of(call.func.value) for call in calls(at) if isinstance(call.func, ast.Attribute)]
+    parameters = [one.arg for one in scope.args.args if one.arg != "self"] if isinstance(scope, ast.FunctionDef) else []
+    # A loop that calls this function knows the model by the argument that it passes.
+    passed = [zip(parameters, call.args, strict=False) for call in calls_of(source.tree, getattr(scope, "name", ""))]
+    given = [source.of(value) for pairs in passed for name, value in pairs if name in owners]
+    texts = [code] if code else [f"{owner}.train()" for owner in dict.fromkeys([*given, *owners])]
+    for statement in backwards(source, at):
+        holders = [one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While | ast.FunctionDef)]
+        for text, holder in ((text, holder) for text in texts for holder in holders):
+            # Another function does not know a local variable, and at the start of its own one it is not bound yet.
+            name, place = text.partition(".")[0], source.scope(statement)
+            is_foreign = place is not scope is not source.tree and name in names_bound(scope)
+            if not is_foreign and not (holder is place and name in names_bound(holder)):
+                yield (source.insert_before(holder.body[0], text),)
+
+
+def _outside_no_grad(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    for node in source.ancestors(at):
+        if isinstance(node, ast.With) and any(_is_switch(item.context_expr) for item in node.items):
+            yield source.remove_header(node)
+
+
+def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Add the keyword that the change names to the call of `grad`, or to `autocast`."""
+    words = [f"{word}=True" for word in _SWITCH.findall(fault.change)]
+    for call in calls(at):
+        names = ["cache_enabled=False"] if called(call) == "autocast" else words if called(call) == "grad" else []
+        yield from ((source.add_argument(call, name),) for name in names)
+
+
+def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Compute a value again in the loop that uses it, or cut its history, as the change says: before the loop, or after backward."""
+    code = code_in(fault)
+    for statement in backwards(source, at) if "detach" in code else ():
+        loop = next((one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While)), at)
+        if isinstance(loop, ast.For | ast.While) and loop not in source.ancestors(at):
+            if source.stands_alone(at) and not _DRAWN.search(source.of(at)):
+                yield (source.delete(at), source.insert_before(loop.body[0], source.of(at)))
+            yield (source.insert_after(at, code),)
+        yield (source.insert_after(statement, code),)
+    if isinstance(at, ast.Assign) and isinstance(at.value, ast.Tuple):
+        each = [source.replace(value, f"{source.operand(value)}.detach()") for value in at.value.elts]
+        yield from (tuple(each), *((edit,) for edit in each))
+    elif isinstance(at, ast.Assign) and len(at.targets) == 1 and not isinstance(at.targets[0], ast.Tuple | ast.List):
+        yield (source.replace(at.value, f"{source.operand(at.value)}.detach()"),)
+
+
+def _copy_target(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Copy the values of a prediction where a target is another name of it."""
+    code = code_in(fault)
+    for made in source.nodes(ast.Assign):
+        if isinstance(made.value, ast.Name) and f"{made.value.id}.detach().clone()" == code:
+            yield (source.replace(made.value, code),)
+
+
+def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Replace values of 0 in front of a root or logarithm, whose derivative is infinite there."""
+    for call in (one for one in calls(at) if called(one) in ("sqrt", "rsqrt", "log") and not one.keywords):
+        value = call.args[0] if call.args else getattr(call.func, "value", None)
+        if value is not None:
+            yield (source.replace(value, f"{source.operand(value)}.clamp(min=1e-12)"),)
+
+
+def _follow_rule(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Set the keyword that the rule is about: the dtype of a leaf, `sparse` of an embedding, `use_reentrant` of a checkpoint."""
+    for call in calls(at):
+        if "requires_grad" in {keyword.arg for keyword in call.keywords}:
+            yield (source.add_argument(call, "dtype=torch.float32"),)
+    for keyword in source.nodes(ast.keyword, source.tree if id_of(fault.change) == "rule.sparse_adam" else at):
+        if keyword.arg in ("sparse", "use_reentrant"):
+            yield (source.replace(keyword.value, "False"),)
+
+
+def _call(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Call the method that a statement only names, or the step of an optimizer after backward."""
+    code = code_in(fault)
+    if isinstance(at, ast.Expr):
+        yield (source.replace(at, code),)
+    else:
+        yield from ((source.insert_after(statement, code),) for statement in backwards(source, at))
+
+
+def _require_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Let a tensor require grad where it is made, or the parameters of an optimizer before that is made."""
+    if code := code_in(fault):
+        yield (source.insert_after(at, code),)
+        return
+    for made, given in optimizers(source):
+        text = source.of(given)
+        if text.endswith(".parameters()"):
+            yield (source.insert_before(made, f"{text.removesuffix('.parameters()')}.requires_grad_()"),)
+
+
+CHANGES: dict[str, Change] = {
+    "method that is not called": _call,
+    "loss without a graph": _require_gradient,
+    "rule of autograd": _follow_rule,
+    "nan or inf": _clamp,
+    "target in the prediction's memory": _copy_target,
+    "graph cut": _keep_history,
+    "leaf lost": _update_in_place,
+    "graph used again": _detach,
+    "gradient of a tensor that is not a leaf": _retain,
+    "gradient that is None": _fill,
+    "tensor that a later line cannot use": _make_leaf,
+    "mode left on": _switch_back,
+    "backward without recording": _outside_no_grad,
+    "target not in the graph": _ask,
+    "stale cast": _with_keyword,
+}
+"""By kind of a fault, the change to try."""

@@ -1,0 +1,171 @@
+"""Changes of the source for faults of optimizers: their parameters, the order of steps, and the clearing of gradients."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Callable, Iterator
+
+from autograder.locale.messages import id_of
+from autograder.tape.recording.verdict_types import GraphFault
+from autograder.tape.repair.edits import EditableSource, Edits
+from autograder.tape.repair.inplace_finder import called, called_in, calls, calls_of, is_whole_statement
+from autograder.tape.repair.kinds.order import calls_backward
+
+_CODE = re.compile(r"`([^`]+)`")
+Change = Callable[[EditableSource, ast.stmt, GraphFault], Iterator[Edits]]
+
+
+def code_in(fault: GraphFault) -> str:
+    """Return the code that the change of a fault suggests, or "" without one."""
+    found = _CODE.search(fault.change)
+    return found[1] if found else ""
+
+
+def backwards(source: EditableSource, at: ast.stmt) -> list[ast.stmt]:
+    """Return the statements that call backward, the last one above `at` first."""
+    simple = [one for one in source.statements() if isinstance(one, ast.Expr | ast.Assign) and calls_backward(one)]
+    return sorted(simple, key=lambda statement: (statement.lineno > at.lineno, -statement.lineno))
+
+
+def optimizers(source: EditableSource) -> Iterator[tuple[ast.Assign, ast.expr]]:
+    """Yield the statements that make an optimizer whose `step()` is called, with the argument that has its parameters."""
+    methods = [call.func for call in calls_of(source.tree, "step") if isinstance(call.func, ast.Attribute)]
+    stepped = {ast.unparse(method.value) for method in methods}
+    for node in source.nodes(ast.Assign):
+        if isinstance(node.value, ast.Call) and node.value.args and ast.unparse(node.targets[0]) in stepped:
+            yield node, node.value.args[0]
+
+
+def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Move the optimizer below the model that it should hold, or pass it the parameters of that model."""
+    roots = dict.fromkeys(tensor.name.partition(".")[0] for tensor in fault.tensors if not tensor.is_untrained)
+    for made, given in optimizers(source):
+        block, name = source.block(made), ast.unparse(made.targets[0])
+        users = [statement for statement in block[block.index(made) + 1 :] if name in ast.unparse(statement)]
+        for root in ("", *roots):
+            text = source.of(made)
+            if root and (old := next(iter(source.nodes(ast.Name, given)), None)) is not None:
+                text = source.apply_to(made, [source.replace(old, root)])
+            yield from ((source.delete(made), source.insert_before(user, text)) for user in users[:1])
+    yield from _hold_others(source, at, fault)
+
+
+def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Register layers or parameters of a list in their module, or make a module before the optimizer and pass it its parameters."""
+    value = getattr(at, "value", None)
+    is_tensor = id_of(fault.change) == "optimizer.make_parameter"
+    kind = "Parameter" if is_tensor or (value is not None and "Parameter(" in source.of(value)) else "Module"
+    if isinstance(value, ast.Call) and called(value) == "append" and isinstance(value.func, ast.Attribute):
+        lists = [one for one in source.bindings(source.of(value.func.value)) if isinstance(one.value, ast.List)]
+        yield from ((source.replace(made.value, f"torch.nn.{kind}List()"),) for made in lists)
+    yield from _hold_others(source, at, fault)
+    if not isinstance(at, ast.Assign) or value is None:
+        return
+    if is_tensor and isinstance(value, ast.Call):
+        yield (source.insert(value, "torch.nn.Parameter("), source.insert(value, ")", after=True))
+    container = {ast.List: "List", ast.ListComp: "List", ast.Dict: "Dict", ast.DictComp: "Dict"}
+    if type(value) in container:
+        yield (
+            source.insert(value, f"torch.nn.{kind}{container[type(value)]}("),
+            source.insert(value, ")", after=True),
+        )
+    targets = at.targets[0].elts if isinstance(at.targets[0], ast.Tuple) else at.targets[:1]
+    names = [source.of(target) for target in targets]
+    for made, given in optimizers(source):
+        for held in (text for name in names for text in (f"*{name}.parameters()", name)):
+            edit = source.replace(given, f"[*{source.of(given)}, {held}]")
+            yield (edit,)
+            if source.stands_alone(at):
+                yield (source.delete(at), source.insert_before(made, source.of(at)), edit)
+
+
+def _hold_others(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Make the optimizer that steps at a line from the module of the parameters that no optimizer holds."""
+    steps = {_owner(source, call) for call in calls_of(at, "step")}
+    root = os.path.commonprefix([tensor.name.split(".")[:-1] for tensor in fault.tensors])
+    for made, given in optimizers(source) if root else ():
+        if ast.unparse(made.targets[0]) in steps:
+            yield (source.replace(given, f"{'.'.join(root)}.parameters()"),)
+
+
+def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Move `zero_grad()` below the step, or the step above the line that replaces a parameter."""
+    around = [at, *(node for node in source.ancestors(at) if isinstance(node, ast.If))]
+    statements = [statement for statement in source.statements() if isinstance(statement, ast.Expr)]
+    steps = [statement for statement in statements if "step" in called_in(statement)]
+    for clear in (statement for statement in statements if "zero_grad" in called_in(statement)):
+        if at in steps:
+            yield (source.delete(clear), source.insert_after(at, source.of(clear)))
+    for step in steps:
+        for outer in around:
+            if isinstance(outer, ast.stmt) and source.block(outer) is source.block(step) and outer.lineno < step.lineno:
+                yield (source.delete(step), source.insert_before(outer, source.of(step)))
+
+
+def _clip_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Move the call that clips gradients directly below the backward that fills them."""
+    for last in backwards(source, at):
+        if source.block(last) is source.block(at) and isinstance(at, ast.Expr):
+            yield (source.delete(at), source.insert_after(last, source.of(at)))
+
+
+def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Clear the gradients before backward, or after the update that uses them."""
+    code, names = code_in(fault), _names_of_optimizers(source, at)
+    named = code.removesuffix(".zero_grad()")
+    # The optimizer that the change names, or else the one whose step comes next, is most likely the right one.
+    for name in sorted(names, key=lambda name: name != named):
+        yield (source.insert_before(at, f"{name}.zero_grad()"),)
+    leaf = code.partition(".grad")[0]
+    updates = [one for one in source.statements() if f"{leaf}.grad" in ast.unparse(one) and not hasattr(one, "body")]
+    yield from ((source.insert_after(update, code),) for update in updates if leaf and update is not at)
+
+
+def _names_of_optimizers(source: EditableSource, at: ast.stmt) -> list[str]:
+    """Return the names of optimizers whose `step()` is called; first the one whose step comes next after a line.
+
+    An optimizer is made in this file, or its step without arguments is in the function of the line.
+    """
+    # A scheduler has the method, too.
+    bound = [one for one in source.nodes(ast.Assign) if "scheduler" not in ast.unparse(one.value).lower()]
+    texts = [ast.unparse(one) for one in bound if "optim" in ast.unparse(one.value)]
+    targets = {name for text in texts for name in text.partition(" = ")[0].strip("()").split(", ")}
+    made = {ast.unparse(one.targets[0]) for one, _ in optimizers(source) if one in bound}
+    steps = sorted(calls_of(source.tree, "step"), key=lambda call: (call.lineno < at.lineno, call.lineno))
+    known = made | targets | {_owner(source, step) for step in _steps_beside(source, at)}
+    return [name for name in dict.fromkeys(_owner(source, step) for step in steps) if name in known]
+
+
+def _owner(source: EditableSource, call: ast.Call) -> str:
+    return source.of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+
+
+def _steps_beside(source: EditableSource, at: ast.stmt) -> list[ast.Call]:
+    """Return the calls of `step()` in the function of a statement, without those of schedulers and of environments."""
+    function = source.scope(at)
+    steps = calls_of(function, "step") if function is not source.tree else ()
+    return [one for one in steps if not one.args and "sched" not in _owner(source, one).lower()]
+
+
+def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Store a result that is not used: add the underscore of an in-place method, or run the statement that the change names."""
+    if code := code_in(fault):
+        yield (source.replace(at, code),)
+        yield (source.replace(at, f"with torch.no_grad():\n{source.indent(at)}    {code}"),)
+    for call in calls(at):
+        if isinstance(call.func, ast.Attribute) and is_whole_statement(at, call):
+            yield (source.insert(call.func, "_", after=True),)
+
+
+CHANGES: dict[str, Change] = {
+    "optimizer of other parameters": _make_optimizer_later,
+    "gradient that no optimizer uses": _hold,
+    "gradient cleared before the step": _step_first,
+    "gradients clipped before backward": _clip_later,
+    "gradient not cleared": _clear,
+    "gradient of another loss": _clear,
+    "step without effect": _write,
+}
+"""By kind of a fault, the change to try."""
