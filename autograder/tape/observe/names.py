@@ -101,7 +101,7 @@ def bindings(
                     rebound.add(name)
                 modules[name] = id(value)
                 yield from _module(value, name, 1)
-        elif isinstance(value, (list, tuple, dict)) and not name.startswith("_"):
+        elif isinstance(value, (list, tuple, dict)) and value is not space and not name.startswith("_"):
             yield from tensors_in(value, name, 2)
 
 
@@ -167,9 +167,10 @@ def _only_leaf(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _variables(frame: FrameType) -> list[tuple[str, object]]:
-    """Return the variables of a frame; loop variables and `self` come last."""
-    late, space = late_variables(frame), frame.f_locals.items()
-    return sorted((pair for pair in space if not pair[0].startswith("__")), key=lambda pair: pair[0] in late)
+    """Return the variables of a frame, without the dictionary of them; loop variables and `self` come last."""
+    late, space = late_variables(frame), frame.f_locals
+    named = (pair for pair in space.items() if not pair[0].startswith("__") and pair[1] is not space)
+    return sorted(named, key=lambda pair: pair[0] in late)
 
 
 def late_variables(frame: FrameType) -> set[str]:

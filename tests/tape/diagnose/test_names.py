@@ -43,7 +43,7 @@ def test_parameters_of_an_imported_model_have_its_names(tmp_path):
 
 
 ROUNDS = """import torch; from torch import nn
-torch.manual_seed(0)
+torch.manual_seed(0); variables = vars()
 class Trainer:
     def __init__(self): self.model = nn.Linear(3, 1)
 trainer = Trainer()
