@@ -152,8 +152,7 @@ def _enters_layer(state: RunState, leaf: TrackedTensor) -> bool:
 def _words_on_unheld(steps: OptimizerSteps, tensors: list[TrackedTensor], made: Place) -> tuple[str, str]:
     """Return the effect and the change for the tensors that a line made and no optimizer holds."""
     effect = (
-        "optimizer.unheld|no optimizer updates {names}, although backward computes a gradient: the random values "
-        "from this line stay."
+        "optimizer.unheld|no optimizer updates {names}, although backward computes a gradient: the initial values stay."
     )
     change = "optimizer.once|Make it once, before the optimizer, and pass its parameters to the optimizer."
     if all(steps.outlives(tensor) for tensor in tensors):
