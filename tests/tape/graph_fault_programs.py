@@ -1087,13 +1087,13 @@ RIGHT = {
         net(torch.ones(3, 2))
         """,
     "a latent that is optimized": """
-        net = nn.Linear(2, 1)
+        net, judge = nn.Linear(2, 1), nn.Linear(2, 1).eval()
         for p in net.parameters(): p.requires_grad = False
-        latent = nn.Parameter(torch.randn(3, 2))
+        latent = torch.randn(3, 2, requires_grad=True)
         optimizer = torch.optim.SGD([latent], lr=0.1)
         for _ in range(2):
             optimizer.zero_grad()
-            net(latent).pow(2).mean().backward()
+            (net(latent) + judge(latent)).pow(2).mean().backward()
             optimizer.step()
         """,
     "norms of the parameters for the log": """

@@ -210,6 +210,9 @@ class OptimizerSteps:
         inside = [_ids(module.parameters()) for module in modules]
         owned = held.union(*(one for one in inside if one & held and not one & self._doubled))
         owned -= {number for module in modules for number in _forgotten(module, held)}
+        if not any(one.parameter for stepped in self._stepped.values() for one in stepped):
+            # Steps that update an image train no model that is in evaluation mode.
+            owned = owned.union(*(_ids(module.parameters()) for module in modules if not module.training))
         self._searched |= {tracked.id for tracked in asked.values()}
         attributes = {
             number for module in modules if _ids(module.parameters()) & held for number in _attributes(module)
