@@ -81,11 +81,23 @@ class LeftGradients:
         self.cleared: dict[Place, Counter[tuple[int, Place]]] = {}
         self._cleared: dict[int, int] = {}  # by id of a leaf, the same number since the last step
         self._first_after_step = 0  # number of the first call after the last step
+        # For each leaf that may be trained and has a gradient, the number of calls before the last step and of steps before
+        # its first gradient; None if that is no matter any more.
+        self._fills: MutableMapping[torch.Tensor, tuple[int, int] | None] = WeakIdKeyDictionary()
+        self._steps = 0
+        # the calls from the first gradient of such a leaf to the step after the next one, if both steps were for others,
+        # with whether it is no parameter
+        self._unheld: list[tuple[bool, int, int]] = []
 
     @property
     def without_gradient(self) -> list[FirstStep]:
         """The first steps of parameters that had no gradient in any step of their optimizer."""
         return [step for step in self._empty if not step.filled]
+
+    @property
+    def unheld(self) -> list[tuple[int, int]]:
+        """The calls around the first two steps that could have used the gradient of a leaf; those of parameters come first."""
+        return [(before, calls) for _, before, calls in sorted(self._unheld)]
 
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
@@ -118,6 +130,8 @@ class LeftGradients:
                 is_alike = is_cleared and self._calls[earlier[-1]] == here
                 self._cleared[id(leaf)] = self._cleared.get(id(leaf), 0) + 1 if is_alike else 0
                 self._inside[id(leaf)] = [*([] if is_new else earlier[-KEPT:]), len(self._calls)]
+                if isinstance(leaf, torch.nn.Parameter) or leaf.numel() == 1:
+                    self._fills.setdefault(leaf, (self._before, self._steps))
         self._calls.append(here)
 
     def _step(self, optimizer: torch.optim.Optimizer) -> None:
@@ -125,6 +139,7 @@ class LeftGradients:
             parameters = [one for group in optimizer.param_groups for one in group.get("params", ())]
             filled = [id(one) for one in parameters if one.grad is not None]
             self._note_first_steps(parameters)
+            self._note_unheld()
             here = self.program.here()
             self._note_cleared(filled, here)
             inside = {leaf: self._inside[leaf] for leaf in filled if leaf in self._inside}
@@ -163,6 +178,16 @@ class LeftGradients:
                 is_changed = parameter in self._replaced or fingerprint(parameter) != step.values
                 step.is_updated |= not step.filled and is_changed
         self._before = self._started
+
+    def _note_unheld(self) -> None:
+        """Note the leaves whose gradients two steps, this one among them, could have used, and which no step was for."""
+        for leaf, fill in list(self._fills.items()):
+            last = self._inside[id(leaf)][-1]
+            if fill is not None and fill[1] < self._steps and last >= self._first_after_step:
+                self._fills[leaf] = None
+                if leaf not in self._first_steps:
+                    self._unheld.append((not isinstance(leaf, torch.nn.Parameter), fill[0], self._started))
+        self._steps += 1
 
     def _is_left(self, leaf: int, call: int, last: int) -> bool:
         """Return whether a step for other parameters used the gradients of a call before `last`, a call of another line."""

@@ -122,7 +122,7 @@ def _recorded(
     """Return the runs with those that are recorded and traced."""
     budget = current_budget()
     is_part = is_long(plain, scope) or meant.has_diverged
-    excerpt = excerpt_of(plain, meant, scope, copies.left.without_gradient) if is_part else None
+    excerpt = excerpt_of(plain, meant, scope, copies.left) if is_part else None
     first = excerpt.first - 1 if excerpt else 0
     if excerpt and (excerpt.last != excerpt.calls or plain.is_truncated):  # else to the end of the run
         runner = replace(runner, calls=excerpt.last)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Sized
 from dataclasses import dataclass
 
 from msgspec import structs
 
 from autograder.locale.messages import Message
-from autograder.tape.observe.left_gradients import FirstStep
+from autograder.tape.observe.left_gradients import LeftGradients
 from autograder.tape.oracle.gradient_comparison import ROUNDING, first_difference, first_not_finite, gradients_of
 from autograder.tape.recording.verdict_types import Excerpt
 from autograder.tape.run.finished_run import Run
@@ -54,11 +54,12 @@ def calls_beyond_error(error: object, calls: Sized) -> int | None:
     return None if error is None else len(calls) + BEYOND
 
 
-def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, without_gradient: Iterable[FirstStep] = ()) -> Excerpt:
+def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, left: LeftGradients) -> Excerpt:
     """Return the backward calls to record: the decisive call, and those since its graph was started.
 
     Without a decisive call, the calls before a first step of `without_gradient` (of a parameter that had no gradient in any
-    step) are recorded if they are few; without such a step, the first call that computes nan or inf is decisive.
+    step) are recorded if they are few; without such a step, the first call that computes nan or inf is decisive. Without
+    either, the calls around the first steps for others than a leaf with a gradient (`unheld`) are recorded.
 
     Raises:
         ProgramError: if the run did not make the requested call.
@@ -67,11 +68,11 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, without_gradient: It
     decisive = _asked(plain, scope)
     if decisive is None:
         decisive = _decisive(plain, cloned_saves)
-    empty = [step for step in without_gradient if step.calls <= calls and not step.is_updated]
+    empty = [step for step in left.without_gradient if step.calls <= calls and not step.is_updated]
     if decisive is None and not empty:
         decisive = first_not_finite(gradients_of(plain))
     if decisive is None:
-        parts = [(step.before, step.calls) for step in empty]
+        parts = [(step.before, step.calls) for step in empty] + [part for part in left.unheld if part[1] <= calls]
         few = (part for part in parts if sum(call.nodes for call in plain.calls[slice(*part)]) <= LONG)
         before, last = next(few, (0, 0))
         last = min(max(last, before + SHOWN), calls)

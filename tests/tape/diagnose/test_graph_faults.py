@@ -327,6 +327,15 @@ def test_the_first_backward_call_of_a_long_loop_that_computes_nan_is_recorded(mo
     assert verdict.notes[0].startswith("Line 5: in backward call 31, SqrtBackward0 computes nan or inf here")
 
 
+def test_the_steps_of_a_long_run_that_use_no_gradient_of_a_parameter_are_recorded(monkeypatch):
+    """The second loop trains `mu` too, which its optimizer does not hold."""
+    monkeypatch.setattr("autograder.tape.oracle.excerpt.LONG", 20)
+    loop = "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nfor _ in range(9):\n    optimizer.zero_grad()\n"
+    loop += "    (net(x) - mu).pow(2).mean().backward()\n    optimizer.step()\n"
+    source = f"net, x, mu = nn.Linear(2, 1), torch.ones(3, 2), 0\n{loop}mu = nn.Parameter(torch.zeros(1))\n{loop}"
+    assert [9] == [fault.place.line for fault in verdict_of(HEAD + source).graph_faults]
+
+
 def test_a_detach_of_a_name_is_deleted_instead_of_replaced():
     """`h = h` does nothing; the layers in a list are named together."""
     source = "layers = [nn.Linear(2, 2), nn.Linear(2, 2)]\nhead = nn.Linear(2, 1)\nh = torch.ones(3, 2)\n"
