@@ -27,7 +27,7 @@ RETURNED = re.compile(
 def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the custom backward that returned gradients of another number or shape than the inputs of its forward.
 
-    An input that is no tensor has no gradient.
+    The gradient for an input that is not a tensor must be None.
     """
     returned = RETURNED.search(evidence.error_message)
     if returned is None:

@@ -285,20 +285,27 @@ def _clipped_early(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _clipped_late(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements of loops that clip gradients after the step that uses them."""
-    for file, tree in evidence.trees.items():
-        for loop in (node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)):
-            texts = [ast.unparse(statement) for statement in loop.body]
-            fills, steps, clips = (
-                [at for at, text in enumerate(texts) if word in text]
-                for word in (".backward(", ".step()", "clip_grad_")
+    for file, loop in _loops(evidence):
+        names = (getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(loop))
+        if not any("clip_grad_" in name for name in names if isinstance(name, str)):
+            continue
+        texts = [ast.unparse(statement) for statement in loop.body]
+        fills, steps, clips = (
+            [at for at, text in enumerate(texts) if word in text] for word in (".backward(", ".step()", "clip_grad_")
+        )
+        is_plain = not any(hasattr(loop.body[at], "body") for at in (*fills, *steps, *clips))
+        if is_plain and len(clips) == 1 and fills and steps and fills[-1] < steps[0] <= steps[-1] < clips[0]:
+            yield CLIPPED.at(
+                Place(file, loop.body[clips[0]].lineno, texts[clips[0]]),
+                "optimizer.clipped_late|the step before this line has used the gradients, so clipping them changes nothing.",
+                "optimizer.clip_later|Clip gradients between backward and the step.",
             )
-            is_plain = not any(hasattr(loop.body[at], "body") for at in (*fills, *steps, *clips))
-            if is_plain and len(clips) == 1 and fills and steps and fills[-1] < steps[0] <= steps[-1] < clips[0]:
-                yield CLIPPED.at(
-                    Place(file, loop.body[clips[0]].lineno, texts[clips[0]]),
-                    "optimizer.clipped_late|the step before this line has used the gradients, so clipping them changes nothing.",
-                    "optimizer.clip_later|Clip gradients between backward and the step.",
-                )
+
+
+def _loops(evidence: Evidence) -> Iterator[tuple[str, ast.For | ast.While]]:
+    """Yield the loops of the program, each with its file."""
+    for file, tree in evidence.trees.items():
+        yield from ((file, node) for node in ast.walk(tree) if isinstance(node, ast.For | ast.While))
 
 
 def _spent(evidence: Evidence) -> Iterator[GraphFault]:
@@ -370,25 +377,25 @@ def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
         yield NO_EFFECT.about(
             evidence.state, steps[0].parameters, steps[0].place, effect, change, nameless=ITS_PARAMETERS
         )
-    known = {
-        (steps[0].place.file, steps[0].place.line) for steps in evidence.state.flow.steps.idle.found.values() if steps
-    }
-    yield from _not_stored(evidence, known)
+    yield from _not_stored(evidence)
 
 
-def _not_stored(evidence: Evidence, known: set[tuple[str, int]]) -> Iterator[GraphFault]:
-    """Yield the statements of loops that compute an update and do not store it, without those at known lines."""
-    for file, tree in evidence.trees.items():
-        loops = (node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While))
-        for statement in {node: None for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Expr)}:
-            update, place = _as_update(statement.value), Place(file, statement.lineno, ast.unparse(statement))
-            if update and (file, statement.lineno) not in known:
-                yield NO_EFFECT.at(
-                    place,
-                    "optimizer.not_stored|`{code}` computes new values from a gradient and stores them nowhere.",
-                    "optimizer.store|Write them in place, under torch.no_grad() if needed: `{update}`.",
-                    code=place.text, update=update,
-                )  # fmt: skip
+def _not_stored(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the statements of loops that compute an update and do not store it, without those of steps without effect."""
+    idle = evidence.state.flow.steps.idle.found.values()
+    known = {(steps[0].place.file, steps[0].place.line) for steps in idle if steps}
+    loops = _loops(evidence)
+    statements = {node: file for file, loop in loops for node in ast.walk(loop) if isinstance(node, ast.Expr)}
+    for statement, file in statements.items():
+        update = _as_update(statement.value)
+        if update and (file, statement.lineno) not in known:
+            code = ast.unparse(statement)
+            yield NO_EFFECT.at(
+                Place(file, statement.lineno, code),
+                "optimizer.not_stored|`{code}` computes new values from a gradient and stores them nowhere.",
+                "optimizer.store|Write them in place, under torch.no_grad() if needed: `{update}`.",
+                code=code, update=update,
+            )  # fmt: skip
 
 
 def _as_update(value: ast.expr) -> str:

@@ -82,7 +82,7 @@ class LeftGradients:
         self._cleared: dict[int, int] = {}  # by id of a leaf, the same number since the last step
         self._first_after_step = 0  # number of the first call after the last step
         # For each leaf that may be trained and has a gradient, the number of calls before the last step and of steps before
-        # its first gradient; None if that is no matter any more.
+        # its first gradient; None once `_note_unheld` has handled it.
         self._fills: MutableMapping[torch.Tensor, tuple[int, int] | None] = WeakIdKeyDictionary()
         self._steps = 0
         # the calls from the first gradient of such a leaf to the step after the next one, if both steps were for others,

@@ -82,9 +82,8 @@ class OptimizerSteps:
         self.filled: dict[int, TrackedTensor] = {}  # ids of the leaves with a gradient that no step has used
         self.trained: set[int] = set()  # ids of the parameters that had a gradient at a step
         self.frozen: set[int] = set()  # ids of the parameters that did not require grad at a step
-        self.constant: set[int] = (
-            set()
-        )  # ids of the parameters that a line computed with while they did not require grad
+        # ids of the parameters that a line computed with while they did not require grad
+        self.constant: set[int] = set()
         # by id of a parameter, the last line that computed with it and with another tensor
         self.used: dict[int, tuple[Place, TrackedTensor]] = {}
         # a parameter with an unused gradient, and the parameter that replaced it in its optimizer
