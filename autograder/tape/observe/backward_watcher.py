@@ -173,7 +173,7 @@ class BackwardWatcher:
         if tensor is None:
             return
         save.version_now = version_of(tensor)
-        save.checked = save.checked and (save.stashed or not has_hooks(save.node.node, save.name))
+        save.checked = save.checked and (save.is_on_ctx or not has_hooks(save.node.node, save.name))
         is_sparse = tensor.layout != torch.strided  # its memory is that of its values, which is not followed
         if not save.changed and (is_sparse or save.generation != save.memory.generation):
             save.changed = save.differs()

@@ -77,8 +77,8 @@ def hidden_in(node: Any) -> tuple[dict[str, object], bool]:
 
 def shares_memory(tensor: torch.Tensor, packed: object) -> bool:
     """Return whether a packed value changes with its tensor: not if it contains only tensors with other memory."""
-    place, held = address_of(tensor), list(tensors(packed))
-    return not held or place in map(address_of, held)
+    place, packed_tensors = address_of(tensor), list(tensors(packed))
+    return not packed_tensors or place in map(address_of, packed_tensors)
 
 
 def _raw(node: Any, name: str) -> torch.Tensor | None:
@@ -133,7 +133,7 @@ class Links:
         self.watcher.reach(tracked.memory)
         known = state.graph.of.get(node)
         if known is None:
-            if state.graph.held > state.graph.limit or self.watcher.has_many_foreign:
+            if state.graph.saved_bytes > state.graph.limit or self.watcher.has_many_foreign:
                 state.graph.sweep([tracked.node for tracked in state.tensors.of.values() if tracked.node is not None])
                 self.watcher.forget_released()
             for new in state.graph.grow(node, state.here(), state.scope(), state.steps):
@@ -152,10 +152,10 @@ class Links:
         if variable is not None:
             node.tensor = self.track(variable).id
         near = tuple(tensor for tracked in sources if (tensor := tracked.ref()) is not None)
-        for name, read, checked, stashed in kept_by(node.node, near):
+        for name, read, checked, is_on_ctx in kept_by(node.node, near):
             tensor = read()
             if tensor is not None:
-                self._keep(node, name, read, tensor, checked, stashed, made)
+                self._keep(node, name, read, tensor, checked, is_on_ctx, made)
         hidden, checked = hidden_in(node.node)
         unknown = [name for name, packed in hidden.items() if not self._unpacked(node, name, packed, made)]
         for tracked in dict.fromkeys(sources if unknown else ()):
@@ -177,7 +177,7 @@ class Links:
         saved: Any,
         tensor: Any,
         checked: bool,
-        stashed: bool,
+        is_on_ctx: bool,
         made: TrackedTensor | None,
     ) -> None:
         state = self.state
@@ -187,10 +187,10 @@ class Links:
         self.watcher.begin(memory, always=True)
         self.watcher.reach(memory)
         now = tensor_fields.version_of(tensor)
-        version = saved_version(node.node, name, tensor) if checked and not stashed else now
+        version = saved_version(node.node, name, tensor) if checked and not is_on_ctx else now
         save = TrackedSave(
             len(state.graph.saves), node, name, saved, saved if isinstance(saved, weakref.ref) else tensor, memory,
-            *(extent_of(elements) if memory.size else (0, 0)), version, checked, stashed, fingerprint(elements, memory),
+            *(extent_of(elements) if memory.size else (0, 0)), version, checked, is_on_ctx, fingerprint(elements, memory),
             memory.generation, version_now=now, used=tensor_fields.is_read(node.node, name),
             writes_before=len(state.writes),
         )  # fmt: skip
@@ -201,7 +201,7 @@ class Links:
         save.counter = counter.id
         counter.fresh.append(save)
         memory.saves.append(save)
-        if not stashed:
+        if not is_on_ctx:
             state.thread.step.saved.append(save)
         if save.stale:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
             last = self.state.writes[-1] if self.state.writes else None

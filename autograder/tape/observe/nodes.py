@@ -25,13 +25,13 @@ class TrackedSave:
     # hook of the node runs: the node is incomplete then, and reading it crashes the process (torch 2.13).
     saved: Callable[[], torch.Tensor | None]
     # the tensor as read from the new node, or a weak reference to it; None after it was freed
-    held: torch.Tensor | weakref.ref[Any] | None
+    tensor_or_reference: torch.Tensor | weakref.ref[Any] | None
     memory: Memory
     start: int
     stop: int
     version: int | None
     checked: bool  # whether backward compares versions: not for saved-tensor hooks, and not for attributes of ctx
-    stashed: bool  # whether it is an attribute of ctx, which autograd does not check
+    is_on_ctx: bool  # whether it is an attribute of ctx, which autograd does not check
     content: object = None  # fingerprint of its values when it was saved
     generation: int = 0  # how often its memory had been modified when it was saved
     tensor: int | None = None  # id of the tensor, or of a tensor with the same bytes
@@ -56,11 +56,15 @@ class TrackedSave:
 
     def forget(self) -> None:
         """Drop the tensor, its reader (which keeps the node alive) and the copy of its values."""
-        self.held, self.saved, self.content = None, lambda: None, None
+        self.tensor_or_reference, self.saved, self.content = None, lambda: None, None
 
     def read(self) -> torch.Tensor | None:
         """Return the current tensor, or None if it was freed."""
-        return self.held() if isinstance(self.held, weakref.ref) else self.held
+        return (
+            self.tensor_or_reference()
+            if isinstance(self.tensor_or_reference, weakref.ref)
+            else self.tensor_or_reference
+        )
 
     def differs(self) -> bool:
         """Return whether its values differ from the saved ones."""
@@ -70,7 +74,7 @@ class TrackedSave:
     @property
     def checkpointed(self) -> bool:
         """Whether backward recomputes it (`torch.utils.checkpoint`, reentrant or not)."""
-        return self.stashed and (self.checked or self.node.name == "CheckpointFunctionBackward")
+        return self.is_on_ctx and (self.checked or self.node.name == "CheckpointFunctionBackward")
 
     @property
     def stale(self) -> bool:
@@ -110,15 +114,15 @@ class GraphNode:
 
 # Our references to nodes keep saved tensors alive that the program alone would free, as in an evaluation loop without
 # backward. Beyond this number of bytes, nodes that no existing tensor reaches are released; the next limit is twice the
-# size of the rest, and at least HELD.
-HELD = 1 << 28
+# size of the rest, and at least LEAST_BYTES.
+LEAST_BYTES = 1 << 28
 
 
 class Graph:
     """All nodes of a run, in order of first appearance."""
 
     def __init__(self) -> None:
-        self.held, self.limit = 0, HELD
+        self.saved_bytes, self.limit = 0, LEAST_BYTES
         self.nodes: list[GraphNode] = []
         self.of: dict[object, GraphNode] = {}
         self.saves: list[TrackedSave] = []
@@ -158,9 +162,9 @@ class Graph:
 
     def keep(self, save: TrackedSave) -> None:
         """Add the record of a tensor that a node saved."""
-        if not save.stashed:
+        if not save.is_on_ctx:
             save.record_id, self._edges = self._edges, self._edges + 1
-        self.held += save.stop - save.start
+        self.saved_bytes += save.stop - save.start
         self.saves.append(save)
         save.node.saves.append(save)
 
@@ -198,13 +202,13 @@ class Graph:
             node.node = None
             for save in node.saves:
                 self._let_go(save)
-        self.limit = max(HELD, 2 * self.held)
+        self.limit = max(LEAST_BYTES, 2 * self.saved_bytes)
 
     def _let_go(self, save: TrackedSave) -> None:
         if not save.freed:
             save.freed = True
             save.forget()
-            self.held -= save.stop - save.start
+            self.saved_bytes -= save.stop - save.start
 
     def close(self) -> None:
         """Drop all references to objects of the run. The recorded data stays."""
@@ -216,7 +220,7 @@ class Graph:
 
     def release(self, node: GraphNode) -> list[TrackedSave]:
         """Return the saved tensors of `node` that a backward freed just now."""
-        freed = [save for save in node.saves if not save.freed and not save.stashed and save.saved() is None]
+        freed = [save for save in node.saves if not save.freed and not save.is_on_ctx and save.saved() is None]
         for save in freed:
             self._let_go(save)
         if freed:

@@ -232,7 +232,7 @@ def test_what_the_program_lets_go_is_let_go(monkeypatch):
         alive.append(sum(type(one).__name__ == "ExpBackward0" for one in gc.get_objects()))
         return close(state, *arguments)
 
-    monkeypatch.setattr("autograder.tape.observe.nodes.HELD", 1 << 20)
+    monkeypatch.setattr("autograder.tape.observe.nodes.LEAST_BYTES", 1 << 20)
     monkeypatch.setattr(RunState, "close", counting)
     loop = "for i in range(40):\n    loss = (w * i).exp().sum()"
 
