@@ -41,7 +41,7 @@ def test_what_is_cleared_before_any_step_is_left_out():
     """The second loss's gradient in `a` is that of the old `a`, and is cleared before `a` steps again: only b's counts."""
     run = meant()
     assert [1, 1, 1, 1] == [len(call.gradients) for call in run.calls]
-    assert 1 == run.thrown_away
+    assert 1 == run.cleared_unused
 
 
 @pytest.mark.parametrize("parts", [
@@ -53,7 +53,7 @@ def test_every_other_gradient_has_to_be_kept(parts):
     """If it is used, may be read, or is that of the present values, a repair has to keep it."""
     run = meant(**parts)
     assert [1, 2] * (len(run.calls) // 2) == [len(call.gradients) for call in run.calls]
-    assert 0 == run.thrown_away
+    assert 0 == run.cleared_unused
 
 
 def test_what_becomes_of_a_gradient_after_the_end_of_a_run_is_not_asked():
@@ -62,8 +62,8 @@ def test_what_becomes_of_a_gradient_after_the_end_of_a_run_is_not_asked():
     whole, cut = MeantRun(), MeantRun()
     run_trial(Runner(factory_of_text(text, "train.py").original), whole)
     run_trial(Runner(factory_of_text(text, "train.py").original, calls=2), cut)
-    assert ([1, 2], 0) == ([len(call.gradients) for call in whole.calls[:2]], whole.thrown_away)
-    assert ([1, 1], 1) == ([len(call.gradients) for call in cut.calls], cut.thrown_away)
+    assert ([1, 2], 0) == ([len(call.gradients) for call in whole.calls[:2]], whole.cleared_unused)
+    assert ([1, 1], 1) == ([len(call.gradients) for call in cut.calls], cut.cleared_unused)
 
 
 def test_a_leaf_that_only_the_new_part_reads_cuts_nothing_off():

@@ -42,7 +42,7 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     state, flow, elsewhere = evidence.state, evidence.state.flow, reached_elsewhere(evidence)
     if not flow.calls:
         return
-    explained = {new.id for _, new in flow.steps.thrown_away}
+    explained = {new.id for _, new in flow.steps.replaced}
     explained |= {number for cut in flow.cuts.values() for number in leaves_above(state, cut)}
     explained |= {leaf.id for leaves in state.given.values() for leaf in leaves}
     known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained
@@ -180,8 +180,8 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the step of an optimizer whose parameters no backward reached, if the reached ones belong to no optimizer."""
     state, flow = evidence.state, evidence.state.flow
     written = _written(state)
-    thrown = {new.id for _, new in flow.steps.thrown_away}
-    known, elsewhere = thrown | flow.reached.keys(), reached_elsewhere(evidence)
+    replaced = {new.id for _, new in flow.steps.replaced}
+    known, elsewhere = replaced | flow.reached.keys(), reached_elsewhere(evidence)
     idle = [one for number, one in flow.optimized.items() if number not in known and one.shape not in elsewhere]
     unoptimized = (one for number, one in flow.reached.items() if number not in flow.optimized and one.parameter)
     missed = [parameter for parameter in unoptimized if parameter.memory not in written]
@@ -215,7 +215,7 @@ def _written(state: RunState) -> set[Memory]:
 def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the optimizer steps before which all gradients of a backward were cleared."""
     state = evidence.state
-    for old, new in state.flow.steps.thrown_away:
+    for old, new in state.flow.steps.replaced:
         made = state.made_at(new)
         if made is not None:
             yield CLEARED.at(

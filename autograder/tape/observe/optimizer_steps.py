@@ -87,7 +87,7 @@ class OptimizerSteps:
         # by id of a parameter, the last line that computed with it and with another tensor
         self.used: dict[int, tuple[Place, TrackedTensor]] = {}
         # a parameter with an unused gradient, and the parameter that replaced it in its optimizer
-        self.thrown_away: list[tuple[TrackedTensor, TrackedTensor]] = []
+        self.replaced: list[tuple[TrackedTensor, TrackedTensor]] = []
         # parameters with random values, and leaves of one value or of a module whose gradient is filled before several
         # steps: those that neither an optimizer contains nor, unless they alone are missing, a module with a held parameter
         self.unoptimized: dict[int, TrackedTensor] = {}
@@ -158,7 +158,7 @@ class OptimizerSteps:
         if len(now) == len(before):
             for old, (tensor, new) in zip(before, parameters, strict=True):
                 if old.ref() is not tensor and old.id in self.filled and is_empty(tensor.grad):
-                    self.thrown_away.append((old, new))
+                    self.replaced.append((old, new))
         self.trained |= {tracked.id for tensor, tracked in parameters if tensor.grad is not None}
         self.frozen |= {tracked.id for tensor, tracked in parameters if not tensor.requires_grad}
         gone, used = {target.id for target in before}, {id(tensor) for tensor, _ in parameters}

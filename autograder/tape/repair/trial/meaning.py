@@ -103,7 +103,7 @@ class Reference:
     def keeps_updates(self, trial: TrialRun) -> bool:
         """Return whether every leaf ends with its intended value and gradient, as far as these are known."""
         meant = self.meant
-        left = among(meant.left, trial.left) and among(trial.left, meant.left, spare=meant.thrown_away)
+        left = among(meant.left, trial.left) and among(trial.left, meant.left, spare=meant.cleared_unused)
         return not self.ran or (left and among(meant.trained, trial.trained))
 
     def changed_losses(self, trial: TrialRun) -> str | None:

@@ -188,7 +188,7 @@ class MeantRun(TrialRun):
     # whether each view of a multi-output function is replaced by a single view, which may be modified
     takes_views_singly: bool = False
     # number of leaves that end with a gradient of older values that the program would have cleared
-    thrown_away: int = 0
+    cleared_unused: int = 0
     _later: UnusedGradients = field(default_factory=UnusedGradients)
     _outdated: list[set[int]] = field(default_factory=list)
     _walked: list[tuple[set[Any], dict[int, tuple[Any, ...]]]] = field(default_factory=list)
@@ -238,7 +238,7 @@ class MeantRun(TrialRun):
     def counts(self, leaf: Tensor) -> bool:
         """Return whether the program would have kept the leaf's gradient at the end."""
         cleared_later = id(leaf) in self._later.unused and id(leaf) in self._later.waiting
-        self.thrown_away += cleared_later
+        self.cleared_unused += cleared_later
         return not cleared_later
 
     def _stale(self, call: Backward) -> list[Tensor]:
