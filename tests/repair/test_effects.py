@@ -18,7 +18,7 @@ from autograder.tape.repair.edits import apply_fix, as_diff
 from autograder.tape.repair.patch_file import best_fix
 from autograder.tape.repair.repairs import Repairs, find_repairs
 from autograder.tape.repair.trial.meaning import Reference
-from autograder.tape.repair.trial.meant_run import MeantRun
+from autograder.tape.repair.trial.intended_run import IntendedRun
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.trial.trial_run import CallValues, TrialRun
 from autograder.tape.run.budget import Budget
@@ -310,9 +310,9 @@ def test_the_first_backward_that_starts_from_another_number_is_named(losses, sai
     def calls(numbers: list[float]) -> list[CallValues]:
         return [CallValues([torch.tensor(one, dtype=torch.float64)]) for one in numbers]
 
-    meant, trial = MeantRun(calls=calls([1.0, 2.0])), TrialRun(calls=calls(losses))
+    intended, trial = IntendedRun(calls=calls([1.0, 2.0])), TrialRun(calls=calls(losses))
 
-    assert said == Reference(TrialRun(error="refused"), meant).changed_losses(trial)
+    assert said == Reference(TrialRun(error="refused"), intended).changed_losses(trial)
 
 
 UNSEEN = """import torch
@@ -424,16 +424,16 @@ def test_where_the_program_as_meant_stops_at_the_next_line_nothing_is_known():
     calls = [CallValues([torch.tensor(1.0)])]
     plain = TrialRun(error="RuntimeError: refused (line 1)", calls=calls)
 
-    assert Reference(plain, MeantRun(error="RuntimeError: refused (line 2)", calls=calls)).stopped_early
-    assert not Reference(plain, MeantRun(error="RuntimeError: refused (line 2)", calls=2 * calls)).stopped_early
-    assert not Reference(plain, MeantRun(calls=calls)).stopped_early
+    assert Reference(plain, IntendedRun(error="RuntimeError: refused (line 2)", calls=calls)).stopped_early
+    assert not Reference(plain, IntendedRun(error="RuntimeError: refused (line 2)", calls=2 * calls)).stopped_early
+    assert not Reference(plain, IntendedRun(calls=calls)).stopped_early
 
 
 def test_copies_that_change_only_a_returned_gradient_give_the_right_one():
     """No variable of the file differs if the training loop is in another file."""
     wrong, right = ([CallValues([], [(1, torch.tensor([number]))])] for number in (1.0, 2.0))
-    assert Reference(TrialRun(calls=wrong), MeantRun(calls=right)).gradients_known
-    assert not Reference(TrialRun(calls=right), MeantRun(calls=right)).gradients_known
+    assert Reference(TrialRun(calls=wrong), IntendedRun(calls=right)).gradients_known
+    assert not Reference(TrialRun(calls=right), IntendedRun(calls=right)).gradients_known
 
 
 REFILLED = """import torch

@@ -7,7 +7,7 @@ import torch
 
 import autograder
 from autograder.tape.repair.edits import apply_fix
-from autograder.tape.repair.trial.meant_run import MeantRun
+from autograder.tape.repair.trial.intended_run import IntendedRun
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.trial.trial_run import run_trial
 from autograder.tape.run.runner import Runner
@@ -28,10 +28,10 @@ for step in range({rounds}):
 """
 
 
-def meant(**parts: object) -> MeantRun:
-    """Return the run as it was meant, of the loop with two losses."""
+def intended(**parts: object) -> IntendedRun:
+    """Return the run as it was intended, of the loop with two losses."""
     text = HEAD.format(**({"rounds": 2, "cleared": "one.zero_grad()", "late": ""} | parts))
-    run = MeantRun()
+    run = IntendedRun()
     run_trial(Runner(factory_of_text(text, "train.py").original), run)
     assert run.error is None
     return run
@@ -39,7 +39,7 @@ def meant(**parts: object) -> MeantRun:
 
 def test_what_is_cleared_before_any_step_is_left_out():
     """The second loss's gradient in `a` is that of the old `a`, and is cleared before `a` steps again: only b's counts."""
-    run = meant()
+    run = intended()
     assert [1, 1, 1, 1] == [len(call.gradients) for call in run.calls]
     assert 1 == run.cleared_unused
 
@@ -51,7 +51,7 @@ def test_what_is_cleared_before_any_step_is_left_out():
 ])  # fmt: skip
 def test_every_other_gradient_has_to_be_kept(parts):
     """If it is used, may be read, or is that of the present values, a repair has to keep it."""
-    run = meant(**parts)
+    run = intended(**parts)
     assert [1, 2] * (len(run.calls) // 2) == [len(call.gradients) for call in run.calls]
     assert 0 == run.cleared_unused
 
@@ -59,7 +59,7 @@ def test_every_other_gradient_has_to_be_kept(parts):
 def test_what_becomes_of_a_gradient_after_the_end_of_a_run_is_not_asked():
     """The run ends before the third call, so it is unknown whether a step would have used the gradient of the old `a`."""
     text = HEAD.format(rounds=9, cleared="", late="")
-    whole, cut = MeantRun(), MeantRun()
+    whole, cut = IntendedRun(), IntendedRun()
     run_trial(Runner(factory_of_text(text, "train.py").original), whole)
     run_trial(Runner(factory_of_text(text, "train.py").original, calls=2), cut)
     assert ([1, 2], 0) == ([len(call.gradients) for call in whole.calls[:2]], whole.cleared_unused)
@@ -69,7 +69,7 @@ def test_what_becomes_of_a_gradient_after_the_end_of_a_run_is_not_asked():
 def test_a_leaf_that_only_the_new_part_reads_cuts_nothing_off():
     """In a GAN, the discriminator steps between two losses of one fake: the second still trains the generator `a`."""
     text = HEAD.partition("for ")[0] + "y = a * a\n" + "(y * b).backward()\ntwo.step()\na.grad = None\n" * 2
-    run = MeantRun(keeps_graph=True)
+    run = IntendedRun(keeps_graph=True)
     run_trial(Runner(factory_of_text(text, "train.py").original), run)
     assert [12, pytest.approx(4 * 2.6)] == [call.gradients[-1].item() for call in run.calls]
 

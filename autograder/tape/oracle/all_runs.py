@@ -90,12 +90,12 @@ def all_runs(runner: Runner, plain: Run, scope: Scope, observer: Observer | None
     eager = repeated(runner, plain) if plain.compiled else plain
     runner = _slower(runner)
     current_budget().stage = "comparing with copies of the saved tensors"
-    copies, meant = _meant(runner, eager, scope)
-    runs = _recorded(runner, eager, copies, meant, scope, observer)
-    parted = diverged_at(eager, meant, runs.limit)
+    copies, copied = _run_with_copies(runner, eager, scope)
+    runs = _recorded(runner, eager, copies, copied, scope, observer)
+    parted = diverged_at(eager, copied, runs.limit)
     if parted is not None and not any(save.changed and save.call == parted for save in runs.observer.state.consumed):
-        meant = replace(meant, calls=meant.calls[:parted], is_truncated=True, has_diverged=True)
-        runs = _recorded(runner, eager, copies, meant, scope)
+        copied = replace(copied, calls=copied.calls[:parted], is_truncated=True, has_diverged=True)
+        runs = _recorded(runner, eager, copies, copied, scope)
     return replace(runs, plain=plain, eager=eager) if plain.compiled else runs
 
 
@@ -117,12 +117,12 @@ def compiled_again(runner: Runner, runs: Runs) -> Runs:
 
 
 def _recorded(
-    runner: Runner, plain: Run, copies: ClonedSavesRun, meant: Run, scope: Scope, observer: Observer | None = None
+    runner: Runner, plain: Run, copies: ClonedSavesRun, copied: Run, scope: Scope, observer: Observer | None = None
 ) -> Runs:
     """Return the runs with those that are recorded and traced."""
     budget = current_budget()
-    is_part = is_long(plain, scope) or meant.has_diverged
-    excerpt = excerpt_of(plain, meant, scope, copies.left) if is_part else None
+    is_part = is_long(plain, scope) or copied.has_diverged
+    excerpt = excerpt_of(plain, copied, scope, copies.left) if is_part else None
     first = excerpt.first - 1 if excerpt else 0
     if excerpt and (excerpt.last != excerpt.calls or plain.is_truncated):  # else to the end of the run
         runner = replace(runner, calls=excerpt.last)
@@ -130,17 +130,20 @@ def _recorded(
     seconds = min(runner.seconds, RECORDING * budget.left)
     recorder = replace(runner, seconds=seconds) if plain.error is None else runner
     observer, observed = _observe(recorder, first, None if observer is None or excerpt else (observer, plain))
-    trace, is_whole = copies.trace, plain.error is None and meant.error is None and len(plain.calls) == len(meant.calls)
-    if first or not is_whole or differ(plain, meant, ROUNDING) or not trace.fits(observer.state):
+    trace, is_whole = (
+        copies.trace,
+        plain.error is None and copied.error is None and len(plain.calls) == len(copied.calls),
+    )
+    if first or not is_whole or differ(plain, copied, ROUNDING) or not trace.fits(observer.state):
         trace = BackwardTrace(first=first)
         runner.run_again(trace)
     effect = UntrackedEffect()
-    if plain.error is None and not (scope.knows_gradients and differ(plain, meant, TOLERANCE)):
+    if plain.error is None and not (scope.knows_gradients and differ(plain, copied, TOLERANCE)):
         budget.stage = "taking finite differences"
         asked, corrected = scope.check_gradients, not scope.is_proof
         effect = effect_of_untracked_writes(runner, observer, asked=asked, corrected=corrected)
-    excerpt = recorded_part(excerpt, plain, meant, observed)
-    return Runs(plain, observed, meant, observer, effect, trace, copies.trace, copies.left, excerpt)
+    excerpt = recorded_part(excerpt, plain, copied, observed)
+    return Runs(plain, observed, copied, observer, effect, trace, copies.trace, copies.left, excerpt)
 
 
 def _observe(runner: Runner, first: int, known: tuple[Observer, Run] | None) -> tuple[Observer, Run]:
@@ -161,18 +164,18 @@ def _observe(runner: Runner, first: int, known: tuple[Observer, Run] | None) -> 
     return observer, observed
 
 
-def _meant(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Run]:
+def _run_with_copies(runner: Runner, plain: Run, scope: Scope) -> tuple[ClonedSavesRun, Run]:
     """Return the run with private copies. In a long program it ends after a few backward calls if one of these is harmed."""
     left, seconds = current_budget().left, runner.seconds
 
     def run(most: int | None, *, keeps_leaves: bool = False) -> tuple[ClonedSavesRun, Run]:
         listener = ClonedSavesRun(names_leaves=True, keeps_leaves=keeps_leaves)
         limited = replace(runner, seconds=min(seconds, SECOND * left), calls=most)
-        meant = limited.run_again(listener, patience=min(seconds, left))
-        if plain.is_truncated and len(meant.calls) == len(plain.calls) and not meant.in_backward:
-            meant.error, meant.is_truncated = None, True  # the plain run did not get as far as to this error
-        if keeps_leaves or not loses_gradients(plain, meant):
-            return listener, meant
+        copied = limited.run_again(listener, patience=min(seconds, left))
+        if plain.is_truncated and len(copied.calls) == len(plain.calls) and not copied.in_backward:
+            copied.error, copied.is_truncated = None, True  # the plain run did not get as far as to this error
+        if keeps_leaves or not loses_gradients(plain, copied):
+            return listener, copied
         return run(most, keeps_leaves=True)
 
     if plain.error is not None and plain.took > TWO_MORE * left:
@@ -202,7 +205,7 @@ def cell_runs(runner: Runner, before: Snapshot) -> Runs:
     """
     trace, copies = BackwardTrace(keeps_graph=True), ClonedSavesRun(keeps_graph=True)
     runner.run_again(trace)
-    meant = runner.run_again(copies)
+    copied = runner.run_again(copies)
     observer = Observer(runner.program)
     with eager_calls():
         live = runner.run_live(observer)
@@ -213,4 +216,4 @@ def cell_runs(runner: Runner, before: Snapshot) -> Runs:
         with Snapshot(runner.program.roots, runner.program.space):
             before.restore()
             effect = effect_of_untracked_writes(runner, observer)
-    return Runs(live, live, meant, observer, effect, trace, copies.trace, copies.left)
+    return Runs(live, live, copied, observer, effect, trace, copies.trace, copies.left)

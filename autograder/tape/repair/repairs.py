@@ -71,12 +71,12 @@ def cure_of_write(program: BrokenProgram, write: InPlaceWrite) -> str | None:
     return None
 
 
-def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
+def figures(verdict: Verdict, intended: dict[str, Gradient]) -> str:
     """Return the result of a run in words: the first wrong gradient and the correct one, or that it raises."""
     if verdict.error:
         return Message("cure.still_raises|it still raises.")
     for name, gradient in verdict.gradients.items():
-        true = meant[name].true if name in meant and meant[name].true is not None else gradient.true
+        true = intended[name].true if name in intended and intended[name].true is not None else gradient.true
         if true is not None and gradient.got != true:
             return Message(
                 "cure.wrong_gradient|the gradient of {name} is {got} where {true} is right.",

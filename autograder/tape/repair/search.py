@@ -18,7 +18,7 @@ from autograder.tape.repair.broken_program import LAST, OTHER, BrokenProgram, Ca
 from autograder.tape.repair.candidates import changed_texts
 from autograder.tape.repair.edits import EditableSource, changed_lines
 from autograder.tape.repair.trial.meaning import Reference, different
-from autograder.tape.repair.trial.meant_run import MeantRun
+from autograder.tape.repair.trial.intended_run import IntendedRun
 from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.repair.trial.trial_run import TrialRun, run_trial, same
 from autograder.tape.run.budget import current_budget
@@ -26,7 +26,9 @@ from autograder.tape.run.entropy import other_random_numbers
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.runner import SECONDS, Runner
 
-MEANT = 0.15  # share of the remaining time for the run as intended; each trial of a change takes as long
+SHARE_OF_INTENDED_RUN = (
+    0.15  # share of the remaining time for the run as intended; each trial of a change takes as long
+)
 DEEPER = 6  # number of sources with one fault less that are searched for a second change
 # Ratio of the durations of a proof and a trial, and the share of the remaining time that a proof may take.
 PROOF, ROOM = 8, 1 / 3
@@ -74,31 +76,34 @@ class Search:
 
     def run_reference(self) -> Reference:
         """Return the program's actual and intended results, from two runs."""
-        source, plain, meant = self.factory.source, self.run(self.factory.source), self.meant()
+        source, plain, intended = self.factory.source, self.run(self.factory.source), self.intended()
         self.scope = self.scope_after(plain)
         if plain.error is not None:
-            meant.least, meant.until = len(plain.calls), time.monotonic() + MEANT * current_budget().left
-        self.run(source, meant)
-        if meant.is_enough(len(meant.calls)):
-            self.scope = replace(self.scope, calls=len(meant.calls))
+            intended.least, intended.until = (
+                len(plain.calls),
+                time.monotonic() + SHARE_OF_INTENDED_RUN * current_budget().left,
+            )
+        self.run(source, intended)
+        if intended.is_enough(len(intended.calls)):
+            self.scope = replace(self.scope, calls=len(intended.calls))
         if len(plain.calls) == 1 and knows_gradients(self.verdict):
             right = right_derivatives(self.verdict).values()
-            return Reference(plain, meant, tuple(torch.tensor(one, dtype=torch.float64) for one in right))
+            return Reference(plain, intended, tuple(torch.tensor(one, dtype=torch.float64) for one in right))
         is_refuted = derivatives_answer(self.verdict) == "no" or not knows_gradients(self.verdict)
-        return Reference(plain, meant, contradicted=is_refuted)
+        return Reference(plain, intended, contradicted=is_refuted)
 
-    def meant(self) -> MeantRun:
+    def intended(self) -> IntendedRun:
         """Return the run, not yet started, that computes the intended results."""
         message = self.verdict.error_message
         views = "returns multiple views" in message or "created in no_grad mode" in message
-        return MeantRun(keeps_graph="second time" in message, takes_views_singly=views)
+        return IntendedRun(keeps_graph="second time" in message, takes_views_singly=views)
 
     @cached_property
     def other_reference(self) -> Reference:
         """The actual and the intended results with other random numbers."""
         with other_random_numbers():
             source = self.factory.source
-            return Reference(self.run(source), self.run(source, self.meant()))  # type: ignore[arg-type]
+            return Reference(self.run(source), self.run(source, self.intended()))  # type: ignore[arg-type]
 
     def works_for_other_data(self, found: TriedChange) -> bool:
         """Return whether a change keeps losses and gradients with other random numbers, too. Without time, it is assumed."""
@@ -203,10 +208,10 @@ class Search:
         is_known = reference.gradients_known and "Can't detach views" not in self.verdict.error_message
         if keeps and reference.keeps_training(trial) and (is_known or not candidate.changes):
             # Without the graph that two calls share, the gradients of modified leaves are those of the part after it.
-            truncates = candidate.changes if reference.meant.keeps_graph else None
+            truncates = candidate.changes if reference.intended.keeps_graph else None
             named = truncates or self.changed_names(found.text, trial)
             # Without a backward call, only the values of variables show whether a change keeps the computation.
-            level = 0 if not named else 1 if reference.meant.calls else OTHER
+            level = 0 if not named else 1 if reference.intended.calls else OTHER
             return replace(found, changes=named, level=level)
         if candidate.may_silence:
             return None

@@ -9,7 +9,7 @@ from functools import cached_property
 from torch import Tensor
 
 from autograder.locale.messages import CLAUSES, Message, counted_message, join_messages
-from autograder.tape.repair.trial.meant_run import MeantRun
+from autograder.tape.repair.trial.intended_run import IntendedRun
 from autograder.tape.repair.trial.trial_run import CallValues, TrialRun, same
 
 FEW = 3  # maximum number of names in a sentence
@@ -21,7 +21,7 @@ class Reference:
 
     plain: TrialRun  # the run of the program as it is, up to its error
     # the run with private copies of all saved tensors: the same values, and gradients that no modification can change
-    meant: MeantRun
+    intended: IntendedRun
     right: tuple[Tensor, ...] = ()  # correct gradients of the verdict, if the program makes one backward call
     # whether finite differences of several calls found a gradient that is not the derivative of the computed loss
     contradicted: bool = False
@@ -29,15 +29,15 @@ class Reference:
     @property
     def ran(self) -> bool:
         """Whether the intended program runs to its end, so that all its results are known."""
-        return self.meant.error is None
+        return self.intended.error is None
 
     @property
     def stopped_early(self) -> bool:
         """Whether an error outside backward ended both runs, so that not even the next loss is known."""
-        if self.plain.error is None or self.meant.error is None:
+        if self.plain.error is None or self.intended.error is None:
             return False
         in_backward = self.plain.calls and self.plain.calls[-1].raised
-        return not in_backward and len(self.meant.calls) <= len(self.plain.calls)
+        return not in_backward and len(self.intended.calls) <= len(self.plain.calls)
 
     @cached_property
     def gradients_known(self) -> bool:
@@ -50,28 +50,28 @@ class Reference:
             return True
         if self.contradicted:
             return False
-        given = [gradient for call in self.meant.calls[:1] for gradient in call.gradients]
+        given = [gradient for call in self.intended.calls[:1] for gradient in call.gradients]
         return self._copies_matter() and among(list(self.right), given, near=True)
 
     def _copies_matter(self) -> bool:
         """Return whether private copies change a gradient, which no variable of the file may contain, or a variable."""
-        calls = zip(self.meant.calls, self.plain.calls, strict=False)
-        changed = any(not among(meant.gradients, plain.gradients) for meant, plain in calls)
-        return changed or bool(different(self.plain.values, self.meant.values))
+        calls = zip(self.intended.calls, self.plain.calls, strict=False)
+        changed = any(not among(intended.gradients, plain.gradients) for intended, plain in calls)
+        return changed or bool(different(self.plain.values, self.intended.values))
 
     def known_calls(self, trial: TrialRun) -> list[tuple[CallValues, CallValues]] | None:
         """Return pairs of each intended backward call and the same call of a run, or None if the numbers of calls differ."""
-        meant, now = self.meant.calls, trial.calls
+        intended, now = self.intended.calls, trial.calls
         if not self.ran:
-            now = now[: len(meant)]
+            now = now[: len(intended)]
         elif not self.gradients_known:
-            meant, now = meant[:1], now[:1]
-        return list(paired(meant, now)) if len(meant) == len(now) else None
+            intended, now = intended[:1], now[:1]
+        return list(paired(intended, now)) if len(intended) == len(now) else None
 
     def keeps_losses(self, trial: TrialRun) -> bool:
         """Return whether backward starts from the intended losses, in each call that is known."""
         calls = self.known_calls(trial)
-        return calls is not None and all(same_all(meant.losses, now.losses) for meant, now in calls)
+        return calls is not None and all(same_all(intended.losses, now.losses) for intended, now in calls)
 
     def keeps_training(self, trial: TrialRun) -> bool:
         """Return whether each known call gives the intended gradients, and every leaf ends with its intended value.
@@ -83,7 +83,9 @@ class Reference:
         if self.stopped_early:
             return False
         calls = self.known_calls(trial)
-        given = calls is not None and all(meant.raised or among(meant.gradients, now.gradients) for meant, now in calls)
+        given = calls is not None and all(
+            intended.raised or among(intended.gradients, now.gradients) for intended, now in calls
+        )
         return given and self.keeps_updates(trial)
 
     def changes_wrong_gradients(self, trial: TrialRun) -> bool:
@@ -91,28 +93,30 @@ class Reference:
 
         A change with this effect prevents the harm of one modification, if several do harm.
         """
-        calls = zip(self.meant.calls, self.plain.calls, trial.calls, strict=False)
-        for meant, plain, now in calls if self.gradients_known else ():
-            if wrong := missing(meant.gradients, plain.gradients):
+        calls = zip(self.intended.calls, self.plain.calls, trial.calls, strict=False)
+        for intended, plain, now in calls if self.gradients_known else ():
+            if wrong := missing(intended.gradients, plain.gradients):
                 is_other = not among(plain.gradients, now.gradients)
                 return (
-                    is_other and same_all(meant.losses, now.losses) and missing(meant.gradients, now.gradients) <= wrong
+                    is_other
+                    and same_all(intended.losses, now.losses)
+                    and missing(intended.gradients, now.gradients) <= wrong
                 )
         return False
 
     def keeps_updates(self, trial: TrialRun) -> bool:
         """Return whether every leaf ends with its intended value and gradient, as far as these are known."""
-        meant = self.meant
-        left = among(meant.left, trial.left) and among(trial.left, meant.left, spare=meant.cleared_unused)
-        return not self.ran or (left and among(meant.trained, trial.trained))
+        intended = self.intended
+        left = among(intended.left, trial.left) and among(trial.left, intended.left, spare=intended.cleared_unused)
+        return not self.ran or (left and among(intended.trained, trial.trained))
 
     def changed_losses(self, trial: TrialRun) -> str | None:
         """Return a sentence on the first call in which backward starts from another loss, or None if more than the losses differs."""
         calls = self.known_calls(trial)
         if not self.ran or self.keeps_losses(trial) or calls is None:
             return None
-        for number, (meant, now) in enumerate(calls, 1):
-            for before, after in zip(meant.losses, now.losses, strict=False):
+        for number, (intended, now) in enumerate(calls, 1):
+            for before, after in zip(intended.losses, now.losses, strict=False):
                 if not same(before, after):
                     return changed_loss(number, before, after)
         return None
@@ -126,40 +130,40 @@ class Reference:
         if lost := self.lost_leaves(trial):
             sentence = "trial.no_leaf|{names} is no longer the leaf: its gradient goes to the tensor that it was computed from."
             sentences.append(Message(sentence, names=", ".join(lost[:FEW])))
-        meant = self.meant
+        intended = self.intended
         if self.ran and not self.contradicted:  # otherwise, updates with other gradients have changed the values
-            names = [name for name in different(meant.values, trial.values) if name not in unsteady]
-            names = [name for name in names if not is_gradient(name, meant)]
-            sentences.append(other_ends(names, meant.values, trial.values))
+            names = [name for name in different(intended.values, trial.values) if name not in unsteady]
+            names = [name for name in names if not is_gradient(name, intended)]
+            sentences.append(other_ends(names, intended.values, trial.values))
         return join_messages(sentences) or None
 
     def lost_leaves(self, trial: TrialRun) -> list[str]:
         """Return the names of leaves in the intended run that are not leaves in the trial."""
-        return [name for name in self.meant.leaves if name in trial.values and name not in trial.leaves]
+        return [name for name in self.intended.leaves if name in trial.values and name not in trial.leaves]
 
     def hides_a_leaf(self, trial: TrialRun) -> bool:
         """Return whether a leaf has lost all its names, so that its gradient cannot be read."""
-        leaves = self.meant.leaves
+        leaves = self.intended.leaves
         kept = {leaf for name, leaf in leaves.items() if name in trial.leaves}
         return any(leaves[name] not in kept for name in self.lost_leaves(trial))
 
 
-def paired(meant: list[CallValues], now: list[CallValues]) -> Iterator[tuple[CallValues, CallValues]]:
+def paired(intended: list[CallValues], now: list[CallValues]) -> Iterator[tuple[CallValues, CallValues]]:
     """Yield each intended call with a call that starts from equal losses: at the same position, else at another one, else the next.
 
     A fix may change the order of calls.
     """
     left = list(now)
-    for place, gradient in enumerate(meant):
+    for place, gradient in enumerate(intended):
         same_place = [now[place]] if any(now[place] is other for other in left) else []
         like = next((other for other in [*same_place, *left] if same_all(gradient.losses, other.losses)), left[0])
         left = [other for other in left if other is not like]
         yield gradient, like
 
 
-def same_all(meant: list[Tensor], now: list[Tensor]) -> bool:
+def same_all(intended: list[Tensor], now: list[Tensor]) -> bool:
     """Return whether two lists contain equal tensors in the same order."""
-    return len(meant) == len(now) and all(same(left, right) for left, right in zip(meant, now, strict=True))
+    return len(intended) == len(now) and all(same(left, right) for left, right in zip(intended, now, strict=True))
 
 
 def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spare: int = 0) -> bool:
@@ -182,10 +186,10 @@ def missing(wanted: list[Tensor], found: list[Tensor], *, near: bool = False) ->
     return count
 
 
-def changed_loss(number: int, meant: Tensor, now: Tensor) -> str:
+def changed_loss(number: int, intended: Tensor, now: Tensor) -> str:
     """Return a sentence on a backward call (1-based) that starts from another loss."""
     for digits in (4, 8, 17):
-        known = {"now": text(now, digits), "meant": text(meant, digits)}
+        known = {"now": text(now, digits), "meant": text(intended, digits)}
         if known["now"] != known["meant"]:
             break
     if number == 1:
@@ -195,15 +199,15 @@ def changed_loss(number: int, meant: Tensor, now: Tensor) -> str:
     )
 
 
-def different(meant: dict[str, Tensor], now: dict[str, Tensor]) -> list[str]:
+def different(intended: dict[str, Tensor], now: dict[str, Tensor]) -> list[str]:
     """Return the names with different values in the two runs, in order."""
-    return [name for name, value in meant.items() if name in now and not same(value, now[name])]
+    return [name for name, value in intended.items() if name in now and not same(value, now[name])]
 
 
-def other_ends(names: list[str], meant: dict[str, Tensor], now: dict[str, Tensor]) -> str:
+def other_ends(names: list[str], intended: dict[str, Tensor], now: dict[str, Tensor]) -> str:
     """Return a sentence on the values with which names end in two runs, or "" without names."""
     each = [
-        Message("trial.ends_as|{name} ends as {now}, not {meant}", name=n, now=text(now[n]), meant=text(meant[n]))
+        Message("trial.ends_as|{name} ends as {now}, not {meant}", name=n, now=text(now[n]), meant=text(intended[n]))
         for n in names[:FEW]
     ]
     told = join_messages(each, CLAUSES)

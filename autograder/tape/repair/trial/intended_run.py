@@ -177,7 +177,7 @@ def reads(call: Backward) -> dict[int, int]:
 
 
 @dataclass
-class MeantRun(TrialRun):
+class IntendedRun(TrialRun):
     """A run with private copies of all values that backward needs, and with the modifications of leaves that PyTorch forbids.
 
     If the program calls backward twice through one graph, the graph is kept. A leaf that was modified between the two
