@@ -17,8 +17,8 @@ from autograder.tape.recording.verdict_types import Fix
 from autograder.tape.repair.edits import apply_fix, as_diff
 from autograder.tape.repair.patch_file import best_fix
 from autograder.tape.repair.repairs import Repairs, find_repairs
-from autograder.tape.repair.trial.meaning import Reference
 from autograder.tape.repair.trial.intended_run import IntendedRun
+from autograder.tape.repair.trial.meaning import Reference
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.trial.trial_run import CallValues, TrialRun
 from autograder.tape.run.budget import Budget

@@ -60,7 +60,7 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
         )  # fmt: skip
 
 
-def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
+def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that made parameters which get gradients and which no optimizer holds."""
     state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
     fine = _used_otherwise(evidence) | flow.optimized.keys()
@@ -80,7 +80,7 @@ def _unheld(evidence: Evidence) -> Iterator[GraphFault]:
             places.setdefault(made, []).append(tracked)
     for made, tensors in sorted(places.items(), key=lambda one: (one[0].file, one[0].line)):
         if not any(tensor.id in fine for tensor in tensors):
-            yield UNOPTIMIZED.about(state, tensors, made, *_words_on_unheld(steps, tensors, made))
+            yield UNOPTIMIZED.about(state, tensors, made, *_words_on_unoptimized(steps, tensors, made))
     yield from _unfrozen(evidence)
 
 
@@ -91,8 +91,8 @@ def _unfrozen(evidence: Evidence) -> Iterator[GraphFault]:
     if not lines or evidence.runs.excerpt is not None:
         return
     known = flow.optimized.keys() | steps.unoptimized.keys() | _used_otherwise(evidence)
-    unheld = [one for number, one in flow.reached.items() if number not in known and one.parameter]
-    late = [one for one in unheld if steps.is_filled_late(one)]
+    unused = [one for number, one in flow.reached.items() if number not in known and one.parameter]
+    late = [one for one in unused if steps.is_filled_late(one)]
     if late:
         yield UNOPTIMIZED.about(
             state, late, lines[-1],
@@ -149,7 +149,7 @@ def _enters_layer(state: RunState, leaf: TrackedTensor) -> bool:
     return False
 
 
-def _words_on_unheld(steps: OptimizerSteps, tensors: list[TrackedTensor], made: Place) -> tuple[str, str]:
+def _words_on_unoptimized(steps: OptimizerSteps, tensors: list[TrackedTensor], made: Place) -> tuple[str, str]:
     """Return the effect and the change for the tensors that a line made and no optimizer holds."""
     effect = (
         "optimizer.unheld|no optimizer updates {names}, although backward computes a gradient: the initial values stay."
@@ -308,12 +308,12 @@ def _loops(evidence: Evidence) -> Iterator[tuple[str, ast.For | ast.While]]:
         yield from ((file, node) for node in ast.walk(tree) if isinstance(node, ast.For | ast.While))
 
 
-def _spent(evidence: Evidence) -> Iterator[GraphFault]:
+def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the backward calls that add to gradients of an earlier update, if a later update uses the sum."""
     state, flow = evidence.state, evidence.state.flow
-    flow.spent.update(flow.reached.values(), state.writes)  # those after the last backward
+    flow.used.update(flow.reached.values(), state.writes)  # those after the last backward
     leaves: dict[Place, dict[int, TrackedTensor]] = {}
-    for place, tracked in flow.spent.used_twice:
+    for place, tracked in flow.used.twice:
         leaves.setdefault(place, {})[tracked.id] = tracked
     # A backward that fills gradients for another loss is reported where they are used.
     elsewhere = {left.first for left in _left_gradients(evidence)}
@@ -323,7 +323,7 @@ def _spent(evidence: Evidence) -> Iterator[GraphFault]:
         names = name_of(state, those.values(), "a leaf")
         steps = [flow.updated_at[number].text for number in those if number in flow.updated_at]
         clear = f"{_optimizer_in(steps[0])}.zero_grad()" if steps else f"{names.partition(' ')[0]}.grad = None"
-        yield SPENT.at(
+        yield USED_AGAIN.at(
             place,
             "optimizer.spent|backward adds to the gradient of {names} that an earlier update has used already, "
             "and the next update uses the sum.",
@@ -456,12 +456,12 @@ def _never_stepped(evidence: Evidence, nodes: list[tuple[str, ast.AST]]) -> Iter
 _OPTIMIZER = re.compile(r"([\w.]+) = (?:torch\.)?(?:optim\.)?(?:SGD|Adam|AdamW|RMSprop|Adagrad)\(")
 NOT_CALLED = FaultKind("method that is not called", _not_called, after_error=False)
 WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss, after_error=False)
-UNOPTIMIZED = FaultKind("gradient that no optimizer uses", _unheld, after_error=False)
+UNOPTIMIZED = FaultKind("gradient that no optimizer uses", _unoptimized, after_error=False)
 # An optimizer is known from its first step: after an error, another step may have been next.
 FOREIGN = FaultKind("optimizer of other parameters", _foreign, after_error=False)
 CLEARED = FaultKind("gradient cleared before the step", _cleared)
 CLIPPED = FaultKind("gradients clipped before backward", _clipped_early, after_error=False)
-SPENT = FaultKind("gradient not cleared", _spent)
+USED_AGAIN = FaultKind("gradient not cleared", _used_again)
 LEFT = FaultKind("gradient of another loss", _left, after_error=False)
 NO_EFFECT = FaultKind("step without effect", _without_effect, after_error=False)
-KINDS = (NOT_CALLED, FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, CLIPPED, NO_EFFECT, SPENT, LEFT)
+KINDS = (NOT_CALLED, FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, CLIPPED, NO_EFFECT, USED_AGAIN, LEFT)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from autograder.tape.observe.left_gradients import Filling, ReadGradients, SpentGradients
+from autograder.tape.observe.left_gradients import Filling, ReadGradients, UsedGradients
 from autograder.tape.observe.optimizer_steps import ModeSwitches, OptimizerSteps, Parameters, is_empty
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.observe.tensors import TrackedTensor
@@ -113,7 +113,7 @@ class GradientFlow:
         # ids of tensors that did not require grad when an operation of the graph used them
         self.constant: set[int] = set()
         self.steps, self.modes = OptimizerSteps(), ModeSwitches()
-        self.reads, self.spent = ReadGradients(), SpentGradients()
+        self.reads, self.used = ReadGradients(), UsedGradients()
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         self._before_step = 0, 0  # number of calls and of entries of `cleared` when the last step began
         # The last function call that began: its name, its tensor arguments, and its line.
@@ -185,7 +185,7 @@ class GradientFlow:
         """Process a line that reads or sets the `.grad` of a tensor."""
         if name == "grad =":
             if sources and not any(source.id in self._earlier for source in sources[1:]):
-                self.spent.clear(sources[0])  # or replaced by another gradient
+                self.used.clear(sources[0])  # or replaced by another gradient
             return
         if result is None and len(inputs) == 1:
             if not inputs[0].retains_grad:
@@ -347,7 +347,7 @@ class GradientFlow:
             self.modes.go_on_without_recording()
         self.calls.append(started)
         self.reached |= {target.id: target for target in targets}
-        self.spent.update(self.reached.values(), writes)
+        self.used.update(self.reached.values(), writes)
         if call.returns:
             return
         filling = Filling(here, len(self.calls))
@@ -355,7 +355,7 @@ class GradientFlow:
             gradient = leaf.grad if leaf.is_leaf else None
             is_first = gradient is None or gradient.layout != torch.strided or not gradient.any()
             self.reads.begin(filling, tracked, is_first=is_first)
-            self.spent.begin(tracked, here, is_first=is_first)
+            self.used.begin(tracked, here, is_first=is_first)
 
     def fill(self, targets: Parameters) -> None:
         """Record the leaves whose gradient a backward has filled. A nested one (of a checkpoint) adds leaves while it runs."""

@@ -82,12 +82,12 @@ class LeftGradients:
         self._cleared: dict[int, int] = {}  # by id of a leaf, the same number since the last step
         self._first_after_step = 0  # number of the first call after the last step
         # For each leaf that may be trained and has a gradient, the number of calls before the last step and of steps before
-        # its first gradient; None once `_note_unheld` has handled it.
+        # its first gradient; None once `_note_without_step` has handled it.
         self._fills: MutableMapping[torch.Tensor, tuple[int, int] | None] = WeakIdKeyDictionary()
         self._steps = 0
         # the calls from the first gradient of such a leaf to the step after the next one, if both steps were for others,
         # with whether it is no parameter
-        self._unheld: list[tuple[bool, int, int]] = []
+        self._without_step: list[tuple[bool, int, int]] = []
 
     @property
     def without_gradient(self) -> list[FirstStep]:
@@ -95,9 +95,9 @@ class LeftGradients:
         return [step for step in self._empty if not step.filled]
 
     @property
-    def unheld(self) -> list[tuple[int, int]]:
+    def without_step(self) -> list[tuple[int, int]]:
         """The calls around the first two steps that could have used the gradient of a leaf; those of parameters come first."""
-        return [(before, calls) for _, before, calls in sorted(self._unheld)]
+        return [(before, calls) for _, before, calls in sorted(self._without_step)]
 
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
@@ -139,7 +139,7 @@ class LeftGradients:
             parameters = [one for group in optimizer.param_groups for one in group.get("params", ())]
             filled = [id(one) for one in parameters if one.grad is not None]
             self._note_first_steps(parameters)
-            self._note_unheld()
+            self._note_without_step()
             here = self.program.here()
             self._note_cleared(filled, here)
             inside = {leaf: self._inside[leaf] for leaf in filled if leaf in self._inside}
@@ -179,14 +179,14 @@ class LeftGradients:
                 step.is_updated |= not step.filled and is_changed
         self._before = self._started
 
-    def _note_unheld(self) -> None:
+    def _note_without_step(self) -> None:
         """Note the leaves whose gradients two steps, this one among them, could have used, and which no step was for."""
         for leaf, fill in list(self._fills.items()):
             last = self._inside[id(leaf)][-1]
             if fill is not None and fill[1] < self._steps and last >= self._first_after_step:
                 self._fills[leaf] = None
                 if leaf not in self._first_steps:
-                    self._unheld.append((not isinstance(leaf, torch.nn.Parameter), fill[0], self._started))
+                    self._without_step.append((not isinstance(leaf, torch.nn.Parameter), fill[0], self._started))
         self._steps += 1
 
     def _is_left(self, leaf: int, call: int, last: int) -> bool:
@@ -251,25 +251,25 @@ class ReadGradients:
 _ONCE = Place("", 0, "")  # the gradient was used for an update and has not been accumulated into since
 
 
-class SpentGradients:
+class UsedGradients:
     """Follows the gradients that an update has used, and finds those that the next update uses again."""
 
     def __init__(self) -> None:
-        self.used_twice: list[tuple[Place, TrackedTensor]] = []  # with the lines whose backward added to them
+        self.twice: list[tuple[Place, TrackedTensor]] = []  # with the lines whose backward added to them
         # by id of a leaf, `_ONCE`, or the line of the backward that added to a used gradient, or None
-        self._spent: dict[int, Place | None] = {}
+        self._use_of: dict[int, Place | None] = {}
         self._writes = 0  # number of modifications that were searched for updates
 
     def clear(self, leaf: TrackedTensor) -> None:
         """Process a leaf whose gradient is cleared."""
-        self._spent[leaf.id] = None
+        self._use_of[leaf.id] = None
 
     def begin(self, leaf: TrackedTensor, here: Place, *, is_first: bool) -> None:
         """Process a leaf to whose gradient a backward call will add. `is_first` means that the gradient is empty."""
         if is_first:
             self.clear(leaf)
-        elif self._spent.get(leaf.id) is _ONCE:
-            self._spent[leaf.id] = here
+        elif self._use_of.get(leaf.id) is _ONCE:
+            self._use_of[leaf.id] = here
 
     def update(self, reached: Iterable[TrackedTensor], writes: list[WriteEvent]) -> None:
         """Find the leaves that were updated since the last call, whose gradients are used now. A second use is a fault."""
@@ -278,7 +278,7 @@ class SpentGradients:
         self._writes = len(writes)
         for tracked in reached if updated else ():
             if tracked.memory in updated:
-                begun = self._spent.get(tracked.id)
+                begun = self._use_of.get(tracked.id)
                 if begun is not None and begun is not _ONCE:
-                    self.used_twice.append((begun, tracked))
-                self._spent[tracked.id] = _ONCE
+                    self.twice.append((begun, tracked))
+                self._use_of[tracked.id] = _ONCE

@@ -123,7 +123,7 @@ class BrokenProgram:
         return [write for statement in [*self.suspects, *others] for write in find_writes(self.source, statement)]
 
     @cached_property
-    def blamed(self) -> list[InPlaceWrite]:
+    def harmful_writes(self) -> list[InPlaceWrite]:
         """The in-place modifications of suspect statements, or all if no suspect contains one."""
         return [write for write in self.writes if write.statement in self.suspects] or self.writes
 

@@ -101,11 +101,11 @@ def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
     proposed = [(rank, candidate) for rank, kind in enumerate(KINDS) for candidate in proposals(kind, program)]
     steps = any("step" in called_in(statement) for statement in program.suspects)
     steps = steps or "second time" in program.verdict.error_message
-    spans = [program.source.span(statement) for blamed in blamed_blocks(program) for statement in blamed]
+    spans = [program.source.span(statement) for block in suspect_blocks(program) for statement in block]
 
     def unlikely(pair: tuple[int, Candidate]) -> tuple[bool, bool]:
-        is_blamed = any(start <= edit.start <= stop for edit in pair[1].edits for start, stop in spans)
-        return steps and KINDS[pair[0]] not in AROUND_A_STEP, not is_blamed
+        is_suspect = any(start <= edit.start <= stop for edit in pair[1].edits for start, stop in spans)
+        return steps and KINDS[pair[0]] not in AROUND_A_STEP, not is_suspect
 
     return sorted(dict.fromkeys([*join_by_kind(program, proposed), *proposed]), key=unlikely)
 
@@ -125,7 +125,7 @@ def proposals(kind: Kind, program: BrokenProgram) -> list[Candidate]:
         return []
 
 
-def blamed_blocks(program: BrokenProgram) -> list[list[ast.stmt]]:
+def suspect_blocks(program: BrokenProgram) -> list[list[ast.stmt]]:
     """Return the code blocks with the statements that modified or saved the tensor."""
     statements = [*program.suspects, *(saver for saver, _ in program.saving_statements)]
     return [program.source.block(statement) for statement in statements]

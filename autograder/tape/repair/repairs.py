@@ -32,7 +32,7 @@ def ineffective_workarounds(program: BrokenProgram) -> Iterator[str]:
         return
     seen = figures(program.verdict, program.verdict.gradients)
     found = [(node.lineno, cure_by_call(program, node)) for node in program.source.nodes(ast.Call)]
-    writes = (write for write in program.blamed if write.statement in program.suspects)
+    writes = (write for write in program.harmful_writes if write.statement in program.suspects)
     found += [(write.statement.lineno, cure_of_write(program, write)) for write in writes]
     yield from (message_with(text, {"line": line, "seen": seen}) for line, text in found if text is not None)
 

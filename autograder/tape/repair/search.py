@@ -17,8 +17,8 @@ from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.broken_program import LAST, OTHER, BrokenProgram, Candidate, TriedChange, is_like, join
 from autograder.tape.repair.candidates import changed_texts
 from autograder.tape.repair.edits import EditableSource, changed_lines
-from autograder.tape.repair.trial.meaning import Reference, different
 from autograder.tape.repair.trial.intended_run import IntendedRun
+from autograder.tape.repair.trial.meaning import Reference, different
 from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.repair.trial.trial_run import TrialRun, run_trial, same
 from autograder.tape.run.budget import current_budget
@@ -26,9 +26,8 @@ from autograder.tape.run.entropy import other_random_numbers
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.runner import SECONDS, Runner
 
-SHARE_OF_INTENDED_RUN = (
-    0.15  # share of the remaining time for the run as intended; each trial of a change takes as long
-)
+# share of the remaining time for the run as intended; each trial of a change takes as long
+SHARE_OF_INTENDED_RUN = 0.15
 DEEPER = 6  # number of sources with one fault less that are searched for a second change
 # Ratio of the durations of a proof and a trial, and the share of the remaining time that a proof may take.
 PROOF, ROOM = 8, 1 / 3

@@ -82,7 +82,7 @@ def first_name(node: ast.AST) -> str:
 def clone_view(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `i = u[0]` with `i = u[0].clone()`, if `i` is saved or modified."""
     names = [name for _, name in program.saving_statements]
-    names += [program.source.of(write.root) for write in program.blamed]
+    names += [program.source.of(write.root) for write in program.harmful_writes]
     for name in dict.fromkeys(names):
         for statement in program.source.bindings(name):
             value = statement.value
@@ -112,7 +112,7 @@ def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
 
 def clone_base(program: BrokenProgram) -> Iterator[Candidate]:
     """Add `b = b.clone()` before a view `v = b[0]` that is modified, so that v and b still share memory."""
-    for write in program.blamed:
+    for write in program.harmful_writes:
         for statement in program.source.bindings(program.source.of(write.root)):
             root, path = trace(statement.value)
             if root is not None and path:

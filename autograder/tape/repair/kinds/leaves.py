@@ -40,7 +40,7 @@ def update_average(program: BrokenProgram) -> Iterator[Candidate]:
 def leaf_writes(program: BrokenProgram) -> list[InPlaceWrite]:
     """Return the modifications for which PyTorch raised an error because they modify a leaf, or [] for other errors."""
     refused = program.verdict.outcome == "raises-forward" and "leaf" in program.verdict.error_message
-    return program.blamed if refused else []
+    return program.harmful_writes if refused else []
 
 
 def write_into_copy(program: BrokenProgram) -> Iterator[Candidate]:

@@ -190,7 +190,7 @@ def with_its_if(source: EditableSource, statement: ast.stmt) -> ast.stmt:
 
 def movable(program: BrokenProgram) -> list[ast.stmt]:
     """Return the suspect statements, calls of the functions that contain them, and calls directly before a backward."""
-    found = list(program.suspects) or list(dict.fromkeys(write.statement for write in program.blamed))
+    found = list(program.suspects) or list(dict.fromkeys(write.statement for write in program.harmful_writes))
     every = dict.fromkeys([*found, *program.callers, *right_before_backward(program.source)])
     # `zero_grad()` may be on the line of a suspect: `optimizer.zero_grad(); loss.backward(); optimizer.step()`
     return [statement for statement in every if not clears(statement)]

@@ -39,7 +39,7 @@ def rebind_item(program: BrokenProgram) -> Iterator[Candidate]:
 
     If `layers` is a tensor, the new statement also modifies it; the trial run detects that.
     """
-    for write in program.blamed:
+    for write in program.harmful_writes:
         item = written_item(write)
         if item is not None and isinstance(write.node, ast.AugAssign):
             yield Candidate("out of place", expand_operator(program.source, write.node))
