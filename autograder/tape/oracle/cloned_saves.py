@@ -73,7 +73,7 @@ class ClonedSavesRun(Listener):
             yield
 
     def _saves(self) -> AbstractContextManager[None]:
-        return torch.autograd.graph.saved_tensors_hooks(copy_of, self._unpacked)
+        return torch.autograd.graph.saved_tensors_hooks(_packed, self._unpacked)
 
     def _unpacked(self, saved: torch.Tensor) -> torch.Tensor:
         # A custom backward may modify it, and run again with `retain_graph=True`.
@@ -161,6 +161,11 @@ class _Buffers(TorchFunctionMode):
         return None
 
 
+def _packed(saved: torch.Tensor) -> torch.Tensor:
+    # `torch.jit.trace` would record a copy as an operation of the program.
+    return saved if torch.jit.is_tracing() else copy_of(saved)
+
+
 def _copy(value: Any, keeps_leaves: bool) -> object:
     if isinstance(value, torch.Tensor):
         is_kept = (keeps_leaves and value.is_leaf and value.requires_grad) or not is_allocated(value)
@@ -201,7 +206,8 @@ class _Container:
 
     def _take_changes(self, *_: object) -> None:
         now = items_of(self.copy)
-        if getattr(self.node, self.name) is self.copy and not same_items(self.given, now):
+        # A backward may also delete the attribute (`del ctx.inputs`).
+        if getattr(self.node, self.name, None) is self.copy and not same_items(self.given, now):
             kept = {key: self.originals.get(id(item), item) for key, item in now.items()}
             self.original.clear()
             self.original.update(kept) if isinstance(self.original, dict) else self.original.extend(kept.values())

@@ -54,6 +54,13 @@ def test_copies_of_a_strided_input_round_as_the_input_does():
     assert pytest.approx(plain["layer"].bias.grad.tolist()) == verdict.gradients["layer.bias"].true
 
 
+def test_a_traced_module_saves_its_own_tensors():
+    """`torch.jit.trace` compares the graphs of two calls, and a copy would be an operation of them."""
+    layers = "layers = torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Conv2d(1, 1, 1))\n"
+    text = f"{HEAD}{layers}torch.jit.trace(layers, x := w.detach().view(1, 1, 1, 2))\nlayers(x).sum().backward()\n"
+    assert "correct" == record(text).verdict.outcome
+
+
 @pytest.mark.parametrize(
     ("got", "true", "expected"),
     [
@@ -150,7 +157,7 @@ RECOMPUTES = """
 class Recompute(torch.autograd.Function):
     @staticmethod
     def forward(ctx, layer, x, *params):
-        ctx.layer, ctx.x, ctx.params = layer, x, params
+        ctx.layer, ctx.x, ctx.params = layer, x, list(params)
         with torch.no_grad():
             return layer(x)
     @staticmethod
@@ -158,7 +165,9 @@ class Recompute(torch.autograd.Function):
         x = ctx.x.detach().requires_grad_(True)
         with torch.enable_grad():
             out = ctx.layer(x)
-        return (None, *torch.autograd.grad(out, (x, *ctx.params), grad{option}))
+        found = torch.autograd.grad(out, (x, *ctx.params), grad{option})
+        del ctx.x, ctx.params
+        return (None, *found)
 torch.manual_seed(0)
 layer = torch.nn.Linear(2, 2)
 h = w.sin()
@@ -173,7 +182,10 @@ loss.backward()
     ("write", "outcome"), [("", "correct"), ("h.data.mul_(2)", "silently-wrong")], ids=["right", "with a write"]
 )
 def test_a_backward_that_recomputes_has_a_reference_with_the_same_leaves(option, write, outcome):
-    """A custom checkpoint asks for gradients of the layer's own parameters; the right ones are those of the layer without it."""
+    """A custom checkpoint asks for gradients of the layer's own parameters; the right ones are those of the layer without it.
+
+    As the widely copied one does, it deletes what it kept, so it can run only once.
+    """
     verdict, plain = record(HEAD + RECOMPUTES.format(option=option, write=write)).verdict, {}
     exec(HEAD + "torch.manual_seed(0)\nlayer = torch.nn.Linear(2, 2)\nlayer(w.sin()).pow(2).sum().backward()", plain)
     found = verdict.gradients["layer.weight"]
