@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from autograder.check.named_lines import function_steps
+from autograder.check.named_lines import function_steps, name_at, return_statement
 from autograder.check.subject.learner_code import own_function
 from autograder.locale.messages import Message
 from autograder.tape.recording.schema import Recording
@@ -91,7 +91,23 @@ class AnswerLines:
             return dropped if dropped.place.line != line else None
         if not self.changed or line in self.changed or self._is_in_changed_block(line):
             return None
-        return self.describe(max((number for number in self.changed if number < line), default=self.changed[0]))
+        ran = {step.place.line for step in self.recording.steps}
+        later = next((number for number in self.changed if number in ran), None)  # in a loop, it ran before the line
+        first = max((number for number in self.changed if number < line), default=later)
+        return self.describe(first) if first is not None else None
+
+    def other_return(self, path: str) -> NamedLine | None:
+        """Return the return line if it returns a name of the original program that the original does not return there.
+
+        `path` is the position in the returned object, such as "value[0]".
+        """
+        found = return_statement(self.recording)
+        name = name_at(found[1], path) if found else ""
+        ends = [node.value for text in self.original if isinstance(node := _statement(text), ast.Return)]
+        is_known = any(name.partition(".")[0] in names_read(text) for text in self.original)
+        if found is None or not ends or not is_known or any(name_at(end, path) == name for end in ends):
+            return None
+        return NamedLine(found[0].place, Message("line.gets_values|{name} gets its values here", name=path))
 
     def last_changed(self) -> NamedLine | None:
         """Return the line whose result is thrown away, else the last changed line; or None."""

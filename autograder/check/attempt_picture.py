@@ -136,7 +136,7 @@ class RecordedTrial:
         if swapped is not None:
             return self._name(swapped)
         found = find_other_values(self.recording, original) if original else None
-        found = found or line_of_value(self.recording, name)
+        found = found or self._lines.other_return(name) or line_of_value(self.recording, name)
         mistimed = self._lines.mistimed_write(found.place.line) if found else None
         return self._name(mistimed, alone=True) or self._name(found) or self.name_changed()
 

@@ -113,6 +113,19 @@ LINES = {
         "return out.sum() + out",
         "value gets its values here",
     ),
+    "a return line that forgets a factor": (
+        "update_first_row",
+        "def update_first_row(u, weights):\n    row = u[0].clone()\n    u[0] = weights @ row\n    return u",
+        "return u",
+        "look at line 4: return u (value gets its values here)",
+    ),
+    "a return line with a tensor in place of its gradient": (
+        "first_gradient",
+        "def first_gradient(start, x):\n    w = start.clone().requires_grad_()\n    loss = (w * x).square().sum()\n"
+        "    loss.backward()\n    return w",
+        "return w",
+        "look at line 5: return w (value gets its values here)",
+    ),
     "one of several views, each with a counter of its own": (
         "double_first_row",
         "def double_first_row(u):\n    first, *others = u.unsafe_split(1)\n    first.mul_(2)\n    return u.square()",
@@ -131,6 +144,13 @@ def test_the_line_and_what_it_does_are_named(exercise, answer, text, told, shown
     assert f"line {line}: " in message.partition(" look at ")[2]
     assert told in message
     assert line in {named.place.line for named in shown[0].verdict.named}
+
+
+def test_a_changed_line_that_did_not_run_is_not_named(shown):
+    """An error in __init__ is not the fault of a line of forward."""
+    answer = GATED.format(value="value").replace("        super().__init__()\n", "").strip("\n")
+    message = " ".join(str(verdict(*EXERCISES["GatedBlock"], answer)).split())
+    assert "look at line 3: self.gate = nn.Linear(width, width)" in message
 
 
 RIGHT_ON_THE_WAY = {
