@@ -22,7 +22,7 @@ from autograder.check.subject.call_report import Array, Call
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
 from autograder.locale.messages import Message
-from autograder.locale.translations import translated
+from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.run.budget import Budget
 
@@ -191,12 +191,12 @@ def _require_few_bytes(
         largest = max(arguments, key=lambda name: arguments[name].nbytes)
         size = arguments[largest].nbytes
         large = {tensor.line: tensor.text for tensor in made or () if tensor.line and 2 * tensor.nbytes > size}
-        large, taken = attempt.changed_first(large), _count(sum(tensor.nbytes for tensor in made or ()) / size)
+        large, taken = attempt.changed_first(large), sum(tensor.nbytes for tensor in made or ()) / size
         attempt.name_lines(large, Message("exercise.new_memory|takes new memory"))
         raise Incorrect.of(
             translated("{exercise}: right, but it copies more than it needs to", exercise=exercise),
-            saw=translated("{tensors} the size of {name}", tensors=taken, name=largest),
-            expected=translated("at most {tensors} of that size", tensors=_count(allowed / size)),
+            saw=_count(translatable("{tensors} the size of {name}"), taken, name=largest),
+            expected=_count(translatable("at most {tensors} of that size"), allowed / size),
             look_at=translated("; ").join(
                 translated("line {line}: {text}", line=line, text=text) for line, text in large.items()
             )
@@ -204,8 +204,9 @@ def _require_few_bytes(
         )
 
 
-def _count(tensors: float) -> str:
-    """Return the amount of memory as a number of tensors of one size; a rest of a tenth or more is mentioned."""
+def _count(sentence: str, tensors: float, **known: str) -> str:
+    """Return a sentence on an amount of memory, as a number of tensors of one size; a rest of a tenth or more is mentioned."""
     whole = int(tensors + 0.1)
     text = translated("1 new tensor") if whole == 1 else translated("{count} new tensors", count=whole)
-    return translated("{tensors} and smaller ones", tensors=text) if tensors - whole >= 0.1 else text
+    text = translated(sentence, tensors=text, **known)
+    return translated("{tensors}, and smaller ones", tensors=text) if tensors - whole >= 0.1 else text

@@ -19,6 +19,7 @@ NONE_RETURNED = translatable(
     "the return line: a function without one returns None, and so does .grad of a tensor that is not a leaf or "
     "that no backward has reached"
 )
+ONE_RESULT = translatable("value: one result, without a list, tuple or dict around it")
 
 # Central differences in float64 have a relative error of about 1e-8; a wrong formula differs by much more.
 RELATIVE, ABSOLUTE = 1e-5, 1e-6
@@ -204,13 +205,19 @@ def _compare_structure(exercise: str, report: Report, wanted: list[str], attempt
     missing = sorted(set(wanted) - (report.outputs.keys() | report.others.keys()))
     if not missing:
         return
-    nothing = report.others == {"value": "NoneType"}
+    nothing, names = report.others == {"value": "NoneType"}, translated(", ").join(wanted)
+    # Of one result that should be several, none is missing: it may be any of them.
+    several = (
+        names
+        if [*report.outputs] == ["value"]
+        else translated("{names} (missing: {name})", names=names, name=missing[0])
+    )
     raise Incorrect.of(
         translated("{exercise}: the function returns a different structure", exercise=exercise),
-        saw=", ".join([*report.outputs, *(f"{name} ({kind})" for name, kind in report.others.items())]),
-        expected=translated("value: one result, without a list, tuple or dict around it")
-        if wanted == ["value"]
-        else translated("{names} (missing: {name})", names=translated(", ").join(wanted), name=missing[0]),
+        saw=translated(ONE_RESULT)
+        if [*report.outputs] == ["value"]
+        else ", ".join([*report.outputs, *(f"{name} ({kind})" for name, kind in report.others.items())]),
+        expected=translated(ONE_RESULT) if wanted == ["value"] else several,
         look_at=translated(NONE_RETURNED) if nothing else attempt.name_changed() or translated("the return line"),
     )
 

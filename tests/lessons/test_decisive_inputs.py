@@ -163,6 +163,17 @@ REFUSED = {
         "    return head.grad, True",
         "train_the_head: the function returns a different structure",
     ),
+    "one of two results": (
+        "sine_then_clear",
+        "def sine_then_clear(u):\n    wave = u[[0]].sin()\n    u[0] = 0\n    return wave",
+        "saw value: one result, without a list, tuple or dict around it expected value[0], value[1] look at",
+    ),
+    "a copy of a whole table": (
+        "first_and_all",
+        "def first_and_all(table, w, words):\n    own = (table * 1)[words[0]] @ w\n"
+        "    return own + F.embedding(words, table, max_norm=1.0) @ w",
+        "saw 1 new tensor the size of table, and smaller ones expected at most 1 new tensor of that size",
+    ),
     "plain gradient descent by an optimizer": (
         "two_steps",
         "def two_steps(start, x, target):\n    w = start.clone().requires_grad_()\n    sgd = torch.optim.SGD([w], lr=0.1)\n"
