@@ -33,12 +33,18 @@ def arrays_match(got: Array, right: Array) -> bool:
 
 
 def format_values(values: Array, other: Array | None = None) -> str:
-    """Return a short text: four numbers, starting at the first one that differs from `other`, then dtype and shape."""
+    """Return a short text: four numbers, starting at the first one that differs from `other`, then dtype and shape.
+
+    The numbers have four digits, or as many more as the first one needs to differ from that of `other`.
+    """
     if values.dtype == "bool" and not values.shape:
         return str(bool(values.tensor()))
     flat = values.tensor().reshape(-1)
-    start = _first_difference(flat, other.tensor().reshape(-1)) if other and other.shape == values.shape else 0
-    shown = ", ".join(f"{number:.4g}" for number in flat[start : start + 4].tolist())
+    beside = other.tensor().reshape(-1) if other and other.shape == values.shape else flat
+    start = _first_difference(flat, beside)
+    first = [each[start : start + 1].tolist() for each in (flat, beside)]
+    digits = next((most for most in (4, 6, 8) if len({f"{each:.{most}g}" for one in first for each in one}) > 1), 4)
+    shown = ", ".join(f"{number:.{digits}g}" for number in flat[start : start + 4].tolist())
     after = translated(", … {count} in all", count=flat.numel()) if flat.numel() > 4 else ""
     return f"[{'… ' if start else ''}{shown}{after}] ({values.dtype}, shape {tuple(values.shape)})"
 

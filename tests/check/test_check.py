@@ -24,10 +24,11 @@ from autograder.check import (
 )
 from autograder.check.exercise import ROUNDS
 from autograder.check.expected import Reference, Trials
+from autograder.check.judge import format_values
 from autograder.check.learner import Missing, use_names
 from autograder.check.message import VALIDATING, WIDTH, Unfinished, message
 from autograder.check.shown_message import message_card, show_first
-from autograder.check.subject.call_report import Report
+from autograder.check.subject.call_report import Report, array
 from autograder.check.subject.inputs import Generator, UndecisiveInputs
 from autograder.check.subject.subjects import LocalSubject
 from autograder.course.paths import ROOT
@@ -358,6 +359,16 @@ def test_small_integers_at_a_kink_are_not_used():
     assert Trials(Reference(lambda x, w: x * w), steep, inputs, None).small() is not None
 
 
+def test_two_values_of_a_message_differ_in_their_digits():
+    """A difference in the fifth digit is shown; numbers that are equal, or far apart, keep four digits."""
+    got, right = array(torch.tensor([1.0, 2.0])), array(torch.tensor([1.0, 2.00004]))
+    assert (format_values(right, got), format_values(got, right)) == (
+        "[… 2.00004] (float32, shape (2,))",
+        "[… 2] (float32, shape (2,))",
+    )
+    assert format_values(array(torch.tensor(1 / 3)), array(torch.tensor(0.5))) == "[0.3333] (float32, shape ())"
+
+
 def test_a_program_that_does_not_end_is_stopped():
     """A program without arguments is stopped too; the message names the time limit and the line, and no outcome."""
 
@@ -365,8 +376,8 @@ def test_a_program_that_does_not_end_is_stopped():
         while True:
             pass
 
-    names = Names(loop=LocalSubject(loop, 0.3))
-    with use_names(names), pytest.raises(Unfinished, match="stopped after 0.3 seconds") as stopped:
+    names = Names(loop=LocalSubject(loop, 2.0))
+    with use_names(names), pytest.raises(Unfinished, match="stopped after 2 seconds") as stopped:
         check_outcome("loop", "silently-wrong", given=lambda: None)
     assert re.search(r"look at   line \d+: (while True:|pass)", str(stopped.value))
 
