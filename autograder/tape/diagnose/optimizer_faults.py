@@ -34,6 +34,7 @@ _UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_gra
 _LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(ranspose)?Backward")
 _CONVERTED = re.compile(r"Parameter\(.*\)\.(double|float|half|bfloat16|to|cuda|cpu)\(")
 _CLEARS = re.compile(r"\.grad = None$|\.grad\.(zero|detach)_\(\)$|\.grad is (not )?None:?$")
+_GRADIENT = re.compile(r"([\w.]+(?:\[\w+\])?)\.grad\b")
 _INITIAL = re.compile(r"init|normal_|uniform_")
 
 
@@ -241,13 +242,18 @@ def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
     for place, steps in evidence.runs.left.cleared.items():
         count, backward = next(iter(steps))
         if count and len(steps) == 1 and steps.total() > 1 and not _reads_gradients(evidence):
+            effect = counted_message(
+                count,
+                "optimizer.cleared_in_rounds.one|each step uses the gradients of one backward call; those of the call of "
+                "{place} before it were cleared without a step.",
+                "optimizer.cleared_in_rounds|each step uses the gradients of one backward call; those of the {count} calls "
+                "of {place} before it were cleared without a step.", place=line_of(backward, place.file),
+            )  # fmt: skip
             yield CLEARED.at(
                 place,
-                "optimizer.cleared_in_rounds|each step uses the gradients of one backward call; those of the {count} calls "
-                "of {place} before it were cleared without a step.",
+                effect,
                 "optimizer.clear_after_step|Clear gradients once before the first of these calls, for example after the step.",
-                count=count, place=line_of(backward, place.file),
-            )  # fmt: skip
+            )
 
 
 def _reads_gradients(evidence: Evidence) -> bool:
@@ -313,8 +319,10 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
     state, flow = evidence.state, evidence.state.flow
     flow.used.update(flow.reached.values(), state.writes)  # those after the last backward
     leaves: dict[Place, dict[int, TrackedTensor]] = {}
-    for place, tracked in flow.used.twice:
+    updates: dict[Place, Place] = {}
+    for place, tracked, update in flow.used.twice:
         leaves.setdefault(place, {})[tracked.id] = tracked
+        updates.setdefault(place, update)
     # A backward that fills gradients for another loss is reported where they are used.
     elsewhere = {left.first for left in _left_gradients(evidence)}
     for place, those in leaves.items():
@@ -322,7 +330,10 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
             continue
         names = name_of(state, those.values(), "a leaf")
         steps = [flow.updated_at[number].text for number in those if number in flow.updated_at]
-        clear = f"{_optimizer_in(steps[0])}.zero_grad()" if steps else f"{names.partition(' ')[0]}.grad = None"
+        read = _GRADIENT.search(updates[place].text)
+        clear = f"{read[1] if read else names.partition(' ')[0]}.grad = None"
+        if steps:
+            clear = f"{_optimizer_in(steps[0])}.zero_grad()"
         yield USED_AGAIN.at(
             place,
             "optimizer.spent|backward adds to the gradient of {names} that an earlier update has used already, "

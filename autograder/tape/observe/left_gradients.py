@@ -255,30 +255,32 @@ class UsedGradients:
     """Follows the gradients that an update has used, and finds those that the next update uses again."""
 
     def __init__(self) -> None:
-        self.twice: list[tuple[Place, TrackedTensor]] = []  # with the lines whose backward added to them
-        # by id of a leaf, `_ONCE`, or the line of the backward that added to a used gradient, or None
+        # leaves whose gradients two updates used, with the lines of the backward between them and of the second update
+        self.twice: list[tuple[Place, TrackedTensor, Place]] = []
+        # by number of a leaf's object, which `.data =` does not change: `_ONCE`, or the line of the backward that added to a
+        # used gradient, or None
         self._use_of: dict[int, Place | None] = {}
         self._writes = 0  # number of modifications that were searched for updates
 
     def clear(self, leaf: TrackedTensor) -> None:
         """Process a leaf whose gradient is cleared."""
-        self._use_of[leaf.id] = None
+        self._use_of[leaf.object_id] = None
 
     def begin(self, leaf: TrackedTensor, here: Place, *, is_first: bool) -> None:
         """Process a leaf to whose gradient a backward call will add. `is_first` means that the gradient is empty."""
         if is_first:
             self.clear(leaf)
-        elif self._use_of.get(leaf.id) is _ONCE:
-            self._use_of[leaf.id] = here
+        elif self._use_of.get(leaf.object_id) is _ONCE:
+            self._use_of[leaf.object_id] = here
 
     def update(self, reached: Iterable[TrackedTensor], writes: list[WriteEvent]) -> None:
         """Find the leaves that were updated since the last call, whose gradients are used now. A second use is a fault."""
         new = [write for write in writes[self._writes :] if write.changed and not write.in_backward]
-        updated = {write.memory for write in new if _UPDATE.search(write.place.text)}
+        updated = {write.memory: write.place for write in new if _UPDATE.search(write.place.text)}
         self._writes = len(writes)
         for tracked in reached if updated else ():
             if tracked.memory in updated:
-                begun = self._use_of.get(tracked.id)
+                begun = self._use_of.get(tracked.object_id)
                 if begun is not None and begun is not _ONCE:
-                    self.twice.append((begun, tracked))
-                self._use_of[tracked.id] = _ONCE
+                    self.twice.append((begun, tracked, updated[tracked.memory]))
+                self._use_of[tracked.object_id] = _ONCE

@@ -68,6 +68,12 @@ class TrackedTensor:
     node: int | None = None
     stated: TensorState | None = None
     unrecorded: bool = False
+    first: int | None = None  # id of the object's data before it received other memory
+
+    @property
+    def object_id(self) -> int:
+        """A number of the tensor object, which is the same for all its data."""
+        return self.id if self.first is None else self.first
 
     def record(self) -> Tensor:
         """Return the Tensor record of this object."""
@@ -163,7 +169,7 @@ class Tensors:
         del self.of[id(tensor)]
         fresh = self.add(tensor)
         fresh.counter, fresh.made, fresh.node, fresh.name = tracked.counter, tracked.made, tracked.node, tracked.name
-        fresh.name_depth = tracked.name_depth
+        fresh.name_depth, fresh.first = tracked.name_depth, tracked.object_id
         return fresh
 
     def at(self, memory: Memory) -> list[TrackedTensor]:

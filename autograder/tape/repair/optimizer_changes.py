@@ -118,9 +118,18 @@ def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
     # The optimizer that the change names, or else the one whose step comes next, is most likely the right one.
     for name in sorted(names, key=lambda name: name != named):
         yield (source.insert_before(at, f"{name}.zero_grad()"),)
+    simple = [one for one in source.statements() if one is not at and not hasattr(one, "body")]
+    yield tuple(source.insert_after(one, f"{leaf}.grad = None") for one in simple if (leaf := _updated_leaf(one)))
     leaf = code.partition(".grad")[0]
-    updates = [one for one in source.statements() if f"{leaf}.grad" in ast.unparse(one) and not hasattr(one, "body")]
-    yield from ((source.insert_after(update, code),) for update in updates if leaf and update is not at)
+    yield from ((source.insert_after(one, code),) for one in simple if leaf and f"{leaf}.grad" in ast.unparse(one))
+
+
+def _updated_leaf(statement: ast.stmt) -> str:
+    """Return the leaf that a statement updates with its own gradient, as `w` in `w -= 0.1 * w.grad`, or ""."""
+    nodes = list(ast.walk(statement))
+    read = [node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr == "grad"]
+    names = [ast.unparse(node) for node in nodes if isinstance(node, ast.Name | ast.Attribute | ast.Subscript)]
+    return next((leaf for leaf in map(ast.unparse, read) if names.count(leaf) > 1), "")
 
 
 def _names_of_optimizers(source: EditableSource, at: ast.stmt) -> list[str]:

@@ -249,8 +249,8 @@ def _change_of_fault(recording: Recording, most: int) -> list[str]:
     hunks = "".join(
         f"{line}\n" for line in (fault.code or fault.diff).splitlines() if line[:3] not in ("+++", "---", "@@ ")
     )
-    if not re.search("(?m)^-", hunks):  # added lines alone do not show their place: keep the line below them
-        hunks = re.sub(r"(?m)^(\+.*\n) (.*)", r"\1=\2", hunks)
+    if not re.search("(?m)^-", hunks):  # added lines alone do not show their place
+        hunks = _with_neighbours(hunks)
     parts = re.split(r"(?m)^ .*\n?(?: .*\n?)*", hunks)
     changed = "…\n".join(part for part in parts if part).splitlines()
     line = where(fault.place, recording.programs[0].file)
@@ -258,6 +258,21 @@ def _change_of_fault(recording: Recording, most: int) -> list[str]:
         translated(title, line=translated(INTENDED.get(fault.kind, "{line}"), line=line)),
         *(f"  {line[0].replace('=', ' ')} {_cut(line[1:])}".rstrip() for line in changed[:most]),
     ]
+
+
+def _with_neighbours(hunks: str) -> str:
+    """Mark the line below each group of added lines with "=", or the line above if only that is in the same block."""
+    lines = hunks.splitlines(keepends=True)
+    for at in [at for at, line in enumerate(lines[:-1]) if line[0] == "+" != lines[at + 1][0]]:
+        first = next((at - back for back, line in enumerate(lines[at::-1]) if line[0] != "+"), at + 1)
+        block = _indent(lines[at])
+        kept = first if _indent(lines[at + 1]) != block == _indent(lines[first]) else at + 1
+        lines[kept] = f"={lines[kept][1:]}"
+    return "".join(lines)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line[1:].lstrip())
 
 
 def _repair_title(verdict: Verdict) -> list[str]:
