@@ -112,6 +112,19 @@ PROGRAMS = (
         loss = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False).sum()
         loss.backward()  # fault
         """, (("[0.0, 1.0]", "[1.0, 1.0]"),)),
+    FaultyProgram("a number as the gradient", "rule of autograd", "raises-backward", """
+        w = torch.ones(2, requires_grad=True)
+        w.pow(2).sum().backward(1.0)  # fault
+        """, (("backward(1.0)", "backward()"),)),
+    FaultyProgram("a closure without a loss", "rule of autograd", "raises-forward", """
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.LBFGS([w])
+        def closure():
+            optimizer.zero_grad()
+            loss = w.pow(2).sum()
+            loss.backward()
+        optimizer.step(closure)  # fault
+        """, (("loss.backward()", "loss.backward()\n    return loss"),)),
     FaultyProgram("nan in anomaly mode", "rule of autograd", "raises-backward", """
         torch.autograd.set_detect_anomaly(True)
         x = torch.zeros(2, requires_grad=True)
@@ -129,6 +142,15 @@ PROGRAMS = (
                 return g * ctx.factor, g.sum()
         Scale.apply(torch.ones(2, requires_grad=True), 2.0).sum().backward()
         """, (("g.sum()\n", "None\n"),)),
+    FaultyProgram("a list of losses for NumPy", "tensor that a later line cannot use", "raises-forward", """
+        import numpy
+        w, losses = torch.ones(2, requires_grad=True), []
+        for _ in range(2):
+            loss = w.pow(2).sum()
+            loss.backward()
+            losses.append(loss)
+        numpy.mean(losses)  # fault
+        """, (("append(loss)", "append(loss.item())"),)),
     FaultyProgram("an input that a Function returns", "tensor that a later line cannot use", "raises-forward", """
         class Same(torch.autograd.Function):
             @staticmethod
@@ -388,6 +410,12 @@ PROGRAMS = (
             loss.backward()  # fault
             optimizer.step()
         """, (("    loss.backward()", "    optimizer.zero_grad()\n    loss.backward()"),)),
+    FaultyProgram("gradients of updates by hand add up", "gradient not cleared", "correct", """
+        w = torch.ones(2, requires_grad=True)
+        for _ in range(3):
+            (torch.ones(3, 2) @ w).pow(2).mean().backward()  # fault
+            w.data = w.data - 0.1 * w.grad
+        """, (("0.1 * w.grad", "0.1 * w.grad; w.grad = None"),)),
     FaultyProgram("another_loss_left_its_gradient", "gradient of another loss", "correct", """
         g, d = nn.Linear(2, 2), nn.Linear(2, 1)
         first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (g, d))

@@ -25,6 +25,7 @@ NOT_A_LEAF = {
 MAKE_LEAF = "optimizer.make_leaf|Make a leaf of the result: `.detach().requires_grad_()`."
 INFERENCE = ("nference tensor", "InferenceMode")
 SWAPPED = re.compile(r"Couldn't swap (\w+\.(\w+))")
+FOR_NUMPY = "Can't call numpy() on Tensor that requires grad"
 VIEW = ("view was created in no_grad mode", "function that returns multiple views")
 VIEW_IN_FUNCTION = "created inside a custom Function"
 # The effect and the change of a tensor that a later line cannot use.
@@ -67,6 +68,13 @@ def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
             state, inputs[:1], at,
             "deepcopy.not_a_leaf|{name} is computed here, so it is not a leaf, and deepcopy at {place} cannot copy it.",
             "deepcopy.detach|Keep it without its history (`.detach()`), or do not keep it in the copied object.",
+        )  # fmt: skip
+    elif FOR_NUMPY in error:
+        yield REFUSED_TENSOR.at(
+            at,
+            "numpy.has_a_graph|NumPy is given {name}, which requires grad, and an array has no graph.",
+            "numpy.give_values|Pass its values: `.detach()`, or `.item()` where a number is put into a list.",
+            name=name_of(state, inputs[:1], NAMELESS),
         )  # fmt: skip
     elif any(word in error for word in INFERENCE):
         yield from _made_elsewhere(state, [one for one in inputs if one.counter.version is None], at, INFERRED)

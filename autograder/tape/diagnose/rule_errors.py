@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import NAMELESS, FaultKind, name_of
+from autograder.tape.diagnose.fault_words import NAMELESS, FaultKind, name_of, statement_at
 from autograder.tape.diagnose.graph_cut import GRAPH_CUT, NO_HISTORY
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
@@ -22,12 +22,14 @@ class Rule:
     """A rule of autograd: words of PyTorch's message (2.6 to 2.15) whose groups are values of the two texts.
 
     `node` names the group or the start of the node at whose line the fault is; without one, it is at the line of the error.
+    `line` is a part of that line, for a message that unrelated errors have, too.
     """
 
     words: re.Pattern[str]
     effect: str
     change: str
     node: str = ""
+    line: str = ""
 
 
 RULES = (
@@ -115,6 +117,18 @@ RULES = (
         "rule.only_arguments|Pass that as an argument, or do not change it before backward.",
     ),
     Rule(
+        re.compile("'(float|int)' object is not iterable"),
+        "rule.number|the gradient that backward is given is a number, and PyTorch expects a tensor.",
+        "rule.give_tensor|Give it a tensor of the shape of the tensor that it starts from; a loss that is a scalar needs no argument.",
+        line="backward(",
+    ),
+    Rule(
+        re.compile("must be a string or a real number, not 'NoneType'"),
+        "rule.closure|the step calls the closure, which returns None instead of the loss.",
+        "rule.return_loss|Let the closure return the loss.",
+        line=".step(",
+    ),
+    Rule(
         re.compile("implement either the backward or vjp method"),
         "rule.no_backward|a torch.autograd.Function of this program has no backward.",
         "rule.define_backward|Define `backward(ctx, grad_output)` as a static method, or detach the input if it needs no "
@@ -158,8 +172,10 @@ def _broken_rules(evidence: Evidence) -> Iterator[GraphFault]:
     at = problem.place(evidence.file) if problem else None
     if problem is None or at is None:
         return
+    statement = statement_at(evidence.trees, at)
+    text = ast.unparse(statement) if statement else ""
     for rule in RULES:
-        if (found := rule.words.search(error)) is not None:
+        if rule.line in text and (found := rule.words.search(error)) is not None:
             values: dict[str, object] = found.groupdict()
             nodes = _nodes(evidence.state, str(values.get(rule.node, rule.node))) if rule.node else []
             tensors = call[1][:1] if call is not None and problem.is_at(call[2]) else []

@@ -43,7 +43,7 @@ def is_foreign(problem: Problem, in_backward: bool, source: str) -> bool:
     if line.startswith("raise ") and " from " not in line:
         return True
     if "NoneType" in problem.message:
-        return not _reads_gradient(line, lines)
+        return not (_reads_gradient(line, lines) or ".step(" in line)
     # An error of the engine is at the line that calls it; one of a custom backward or a hook, at a line of that function.
     calls_engine = in_backward and (not line or "backward" in line or "grad" in line)
     return not (calls_engine or _WORDS.search(problem.message))

@@ -110,10 +110,23 @@ def _retain(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
             yield (source.insert_before(statement, f"{source.of(node.value)}.retain_grad()"),)
 
 
-def _make_leaf(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Make a leaf of the result of the line, where the change says so."""
+def _make_usable(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Make a leaf of the result of the line, or pass NumPy only values, where the change says so."""
+    if id_of(fault.change) == "numpy.give_values":
+        yield from _pass_values(source, at)
     if code_in(fault).endswith("requires_grad_()") and isinstance(at, ast.Assign):
         yield (source.replace(at.value, f"{source.operand(at.value)}{code_in(fault)}"),)
+
+
+def _pass_values(source: EditableSource, at: ast.stmt) -> Iterator[Edits]:
+    """Detach a tensor that a line passes to NumPy, or put numbers into a list that it passes."""
+    given = [argument for call in calls(at) for argument in call.args]
+    names = [source.of(argument) for argument in given]
+    for call in calls_of(source.tree, "append"):
+        if isinstance(call.func, ast.Attribute) and source.of(call.func.value) in names and call.args:
+            yield (source.replace(call.args[0], f"{source.operand(call.args[0])}.item()"),)
+    owners = [call.func.value for call in calls_of(at, "numpy") if isinstance(call.func, ast.Attribute)]
+    yield from ((source.replace(value, f"{source.operand(value)}.detach()"),) for value in (*owners, *given))
 
 
 def _fill(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -218,13 +231,29 @@ def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
 
 
 def _follow_rule(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Set the keyword that the rule is about: the dtype of a leaf, `sparse` of an embedding, `use_reentrant` of a checkpoint."""
+    """Set the keyword that the rule is about: the dtype of a leaf, `sparse` of an embedding, `use_reentrant` of a checkpoint.
+
+    Or call backward without a number, or let a closure return the loss.
+    """
+    rule = id_of(fault.change)
     for call in calls(at):
+        if rule == "rule.give_tensor" and called(call) == "backward":
+            yield tuple(source.replace(call, f"{source.of(call.func)}()") for _ in call.args[:1])
+        if rule == "rule.return_loss" and called(call) == "step":
+            yield from _return_loss(source, [source.of(argument) for argument in call.args])
         if "requires_grad" in {keyword.arg for keyword in call.keywords}:
             yield (source.add_argument(call, "dtype=torch.float32"),)
-    for keyword in source.nodes(ast.keyword, source.tree if id_of(fault.change) == "rule.sparse_adam" else at):
+    for keyword in source.nodes(ast.keyword, source.tree if rule == "rule.sparse_adam" else at):
         if keyword.arg in ("sparse", "use_reentrant"):
             yield (source.replace(keyword.value, "False"),)
+
+
+def _return_loss(source: EditableSource, names: list[str]) -> Iterator[Edits]:
+    """Return the tensor on which a function of this name calls backward."""
+    for function in source.nodes(ast.FunctionDef):
+        if function.name in names:
+            losses = [source.of(call.func.value) for call in calls_of(function, "backward")]  # type: ignore[attr-defined]
+            yield from ((source.insert_after(function.body[-1], f"return {loss}"),) for loss in losses)
 
 
 def _call(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -258,7 +287,7 @@ CHANGES: dict[str, Change] = {
     "graph used again": _detach,
     "gradient of a tensor that is not a leaf": _retain,
     "gradient that is None": _fill,
-    "tensor that a later line cannot use": _make_leaf,
+    "tensor that a later line cannot use": _make_usable,
     "mode left on": _switch_back,
     "backward without recording": _outside_no_grad,
     "target not in the graph": _ask,
