@@ -275,14 +275,25 @@ def _calls_of(evidence: Evidence) -> list[set[int]]:
 def _names(evidence: Evidence) -> list[str]:
     """Return an expression for each target. Loop variables, `self` and numbers are used only without an alternative."""
     seen, others, loops = tracked_targets(evidence), evidence.true, _loop_variables(evidence)
-    names = []
+    names: list[str | None] = []
     for index in range(len(evidence.got.targets)):
         tracked, other = seen.get(index), evidence.pairs.get(index)
         name = tracked.name if tracked else None
         known = None if other is None else others.names.get(others.targets[other])
         is_weak = name is None or "." in name or name.partition("[")[0] in loops
-        names.append((known if is_weak else None) or name or f"leaf {index}")
-    return names
+        names.append((known if is_weak else None) or name)
+    _name_as_before(evidence, names)
+    return [name or f"leaf {index}" for index, name in enumerate(names)]
+
+
+def _name_as_before(evidence: Evidence, names: list[str | None]) -> None:
+    """Give the leaves of calls that only the plain run made the names of an earlier call with leaves of the same shapes."""
+    earlier: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+    for call in evidence.got.calls:
+        shapes = tuple(evidence.got.keys[target][0] for target in call)
+        for target, before in zip(call, earlier.get(shapes, ()), strict=False):
+            names[target] = names[target] or names[before]
+        earlier[shapes] = list(call)
 
 
 def rename_targets(evidence: Evidence) -> None:

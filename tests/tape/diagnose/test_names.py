@@ -1,11 +1,13 @@
 """Names of gradients are expressions of the program; thousands of targets are paired quickly."""
 
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
 import torch
 
 from autograder.tape import explain_json, record, record_file
+from autograder.tape.diagnose import shown_gradients
 from autograder.tape.oracle import gradient_comparison
 from autograder.tape.oracle.gradient_comparison import Gradients, aligned, first_difference
 from autograder.view.text.harm_sentences import keeper
@@ -104,6 +106,15 @@ def test_leaves_of_several_calls_of_a_function_are_as_many_rows_as_one_round_has
     found = explain_json(record(PENALTY), "penalty.py")["gradients"]
     assert {"w", "scale", "scale (2)"} == set(found)
     assert [(10, 4), (90, 4)] == sorted((found[name]["got"], found[name]["rounds"]) for name in ("scale", "scale (2)"))
+
+
+def test_leaves_of_calls_that_only_the_plain_run_made_have_the_names_of_earlier_ones():
+    """A leaf of another shape keeps a number; a known name stays."""
+    calls = [{0: None, 1: None}, {0: None, 2: None}, {3: None, 1: None}]
+    got = SimpleNamespace(calls=calls, keys=[((3,),), ((2,),), ((2,),), ((5,),)])
+    names = ["w", "latent", None, None]
+    shown_gradients._name_as_before(SimpleNamespace(got=got), names)
+    assert ["w", "latent", "latent", None] == names
 
 
 HARMED = """import torch; from torch import nn
