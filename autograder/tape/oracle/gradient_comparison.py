@@ -291,9 +291,9 @@ def differ(got: Run, true: Run, limit: float) -> bool:
 
 
 def loses_gradients(got: Run, true: Run) -> bool:
-    """Return whether a target has a gradient in a backward call of `got` but not in the same call of `true`."""
+    """Return whether a target has a gradient, be it zero, in a backward call of `got` but not in the same call of `true`."""
     calls = _paired_calls(gradients_of(got), gradients_of(true))
-    return any(right is None and gap(left, None) > 0 for pairs in calls for left, right in pairs)
+    return any(right is None and left is not None for pairs in calls for left, right in pairs)
 
 
 def _numbers(value: object) -> torch.Tensor | None:

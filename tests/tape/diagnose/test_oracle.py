@@ -193,6 +193,12 @@ def test_a_backward_that_recomputes_has_a_reference_with_the_same_leaves(option,
     torch.testing.assert_close(torch.tensor(found.true if write else found.got), plain["layer"].weight.grad)
 
 
+def test_a_backward_that_recomputes_may_give_zeros():
+    """As that of a block below a layer of zeros does at first; the program reads them."""
+    text = HEAD + RECOMPUTES.format(option=", allow_unused=True", write="loss = 0 * loss")
+    assert "correct" == record(text + "print(layer.weight.grad ** 2)\n").verdict.outcome
+
+
 STACK = """
 class Square(torch.autograd.Function):
     @staticmethod
