@@ -177,7 +177,7 @@ PROGRAMS = (
         """, (("net.req", "net[0].req"),)),
     FaultyProgram("a number of the loss", "graph cut", "raises-forward", """
         net = nn.Linear(2, 1)
-        loss = net(torch.ones(3, 2)).sum().item()  # fault
+        loss = (1 - net(torch.ones(3, 2))).sum().item()  # fault
         loss.backward()
         """, ((".item()", ""),)),
     FaultyProgram("a gradient kept too late", "gradient of a tensor that is not a leaf", "raises-forward", """

@@ -72,7 +72,7 @@ def _uncut(source: EditableSource, node: ast.AST) -> Edit | None:
         return None
     text = source.apply_to(inner, _uncuts(source, inner))
     is_list = isinstance(inner, ast.List | ast.ListComp) and called(node) != "deepcopy"  # type: ignore[arg-type]
-    plain = text if source.factor(inner)[0] != "(" else f"({text})"
+    plain = text if source.factor(inner) == source.of(inner) else f"({text})"
     return source.replace(node, f"torch.stack({text})" if is_list else plain)
 
 
