@@ -483,6 +483,18 @@ PROGRAMS = (
             optimizer.zero_grad()
             for t, o in zip(target.parameters(), online.parameters()): t.data.copy_(0.5 * t.data + 0.5 * o.data)
         """, (("RMSprop(target.", "RMSprop(online."),)),
+    FaultyProgram("optimizer_of_a_trial", "optimizer of other parameters", "correct", """
+        def act(net):
+            choice = torch.distributions.Categorical(logits=net(torch.ones(1, 2)))
+            return choice.log_prob(choice.sample())
+        trial, net = nn.Linear(2, 3), nn.Linear(2, 3)
+        act(trial)
+        optimizer = torch.optim.RMSprop(trial.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            act(net).sum().backward()
+            optimizer.step()  # fault
+        """, (("RMSprop(trial.", "RMSprop(net."),)),
     FaultyProgram("carried_state", "graph used again", "raises-backward", """
         cell, state = nn.RNNCell(2, 3), torch.zeros(1, 3)
         for _ in range(2):

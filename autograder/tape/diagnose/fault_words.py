@@ -6,13 +6,14 @@ import ast
 import functools
 import linecache
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from autograder.locale.messages import Message, message_with
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, VARIABLE, WRITTEN, Cut
+from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, SOURCES, VARIABLE, WRITTEN, Cut
+from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import tree_of_file
 from autograder.tape.observe.tensors import TrackedTensor
@@ -28,6 +29,7 @@ THIS_LINE = Message("cut.this_line|this line")
 NAMES = {**NUMBERS, **COPIES, **ALIASES, **NEW_LEAVES, WRITTEN: THIS_LINE}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 T = TypeVar("T", bound=ast.stmt)
+Sources = dict[int, tuple[TrackedTensor, int | None]]
 ITS_INPUT = Message("cut.its_input|its input")
 A_PARAMETER = Message("tensor.a_parameter|a parameter")
 NAMELESS = Message("tensor.nameless|a tensor")
@@ -245,10 +247,40 @@ def followers(state: RunState) -> set[int]:
     return {number for number, one in state.flow.optimized.items() if id(one.memory) in copied}
 
 
-def leaves_above(state: RunState, cut: Cut) -> set[int]:
-    """Return the ids of the tensors that receive no gradient because of the cut."""
-    nodes = state.graph.below(node for _, node in cut.sources.values()).values()
-    return {*cut.sources, *(node.tensor for node in nodes if node.tensor is not None and not node.inputs)}
+def leaves_above(state: RunState, cut: Cut, sources: Sources | None = None) -> set[int]:
+    """Return the ids of the tensors that receive no gradient because of the cut, or because of the cut of these sources."""
+    chosen = cut.sources if sources is None else sources
+    nodes = state.graph.below(node for _, node in chosen.values()).values()
+    return {*chosen, *(node.tensor for node in nodes if node.tensor is not None and not node.inputs)}
+
+
+def leaves_of_losses(state: RunState, cut: Cut, in_losses: Container[int | None]) -> set[int]:
+    """Return the same without the tensors whose values were combined with a graph that has no part in a loss.
+
+    These receive no gradient without the cut either. `in_losses` is the result of `nodes_of_losses`.
+    """
+    return leaves_above(state, cut, _sources_in(cut, in_losses, len(state.flow.calls)) if cut.joins else None)
+
+
+def nodes_of_losses(state: RunState) -> dict[int, GraphNode]:
+    """Return the nodes that a backward call visited, and would visit without the cuts, by number."""
+    flow, graph = state.flow, state.graph
+    found = graph.below(node for call in flow.calls for node in call.nodes)
+    while True:
+        sources = (_sources_in(cut, found, len(flow.calls)) for cut in flow.cuts.values())
+        above = graph.below(node for chosen in sources for _, node in chosen.values())
+        if above.keys() <= found.keys():
+            return found
+        found |= above
+
+
+def _sources_in(cut: Cut, nodes: Container[int | None], calls: int) -> Sources:
+    """Return the sources of a cut that one of these nodes, or one after the last backward call, uses; all if this is not known."""
+    behind = [sources for node, before, sources in cut.joins if node in nodes or before == calls]
+    if None in behind or len(cut.joins) > SOURCES:
+        return cut.sources
+    used = frozenset().union(*(sources for sources in behind if sources))
+    return {number: source for number, source in cut.sources.items() if number in used}
 
 
 def around(tree: ast.Module | None, kind: type[T], line: int) -> list[T]:

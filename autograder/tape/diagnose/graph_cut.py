@@ -17,7 +17,9 @@ from autograder.tape.diagnose.fault_words import (
     is_copy,
     is_early_copy,
     leaves_above,
+    leaves_of_losses,
     name_of,
+    nodes_of_losses,
     reached_elsewhere,
     statement_at,
     tensors_of,
@@ -97,8 +99,9 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     new_leaves = [cut for parameter in flow.reached.values() if (cut := flow.origin([parameter])) is not None]
     last = [cut for cut in reversed(flow.cuts.values()) if cut.behind is None or not cut.behind.joined]
     cuts = sorted(last, key=lambda cut: all(cut is not made for made in new_leaves))
+    in_losses = nodes_of_losses(state) if without else {}
     for cut in cuts if without else ():
-        kept_from = leaves_above(state, cut) & without
+        kept_from = leaves_of_losses(state, cut, in_losses) & without
         looks = _only_reads(cut) or is_copy(cut)  # copies that no backward reaches take no gradient away
         if kept_from and (not looks or any(cut is made for made in new_leaves)) and not is_early_copy(cut):
             without -= kept_from

@@ -17,7 +17,9 @@ from autograder.tape.diagnose.fault_words import (
     followers,
     is_early_copy,
     leaves_above,
+    leaves_of_losses,
     name_of,
+    nodes_of_losses,
     reached_elsewhere,
     tensors_of,
 )
@@ -189,7 +191,8 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     if flow.optimizer_at is None or not idle or not missed:
         return
     cuts = [cut for cut in flow.cuts.values() if cut.joined and not is_early_copy(cut)]
-    cut_off = {number for cut in cuts for number in leaves_above(state, cut)}
+    in_losses = nodes_of_losses(state)
+    cut_off = {number for cut in cuts for number in leaves_of_losses(state, cut, in_losses)}
     if {one.id for one in idle} & cut_off - followers(state):
         return
     message = counted_message(
@@ -204,7 +207,7 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
         flow.optimizer_at,
         message,
         "optimizer.make_after|Make the optimizer after the model is complete, from the parameters of the model that computes the loss.",
-        tensors_of(state, meant) + tensors_of(state, missed),
+        tensors_of(state, missed) + tensors_of(state, meant),
     )
 
 

@@ -49,6 +49,9 @@ class Cut:
     # the values and their nodes, by id of the tensor
     sources: dict[int, tuple[TrackedTensor, int | None]] = field(default_factory=dict)
     joined: list[Place] = field(default_factory=list)  # lines that combined such a value with the graph again
+    # the nodes of these results, each with the number of backward calls before it and the ids of the sources behind it,
+    # or None if these are not known
+    joins: list[tuple[int | None, int, frozenset[int] | None]] = field(default_factory=list)
     last: int = 0  # number of backward calls before the line ran last
     behind: Cut | None = None  # the earlier cut of the values that this line only turned into an array
 
@@ -104,6 +107,7 @@ class GradientFlow:
         self.retained_late: dict[Place, TrackedTensor] = {}
         self.present: set[Place] = set()  # the lines that read a `.grad` which was not None
         self._of_value: dict[int, Cut] = {}
+        self._behind: dict[int, frozenset[int]] = {}  # by id of such a value, the sources of its cut that it came from
         self._of_number: dict[float, Cut] = {}
         self._of_memory: dict[Memory, Cut] = {}
         self._written: dict[Memory, Cut] = {}  # by memory of a leaf, the line that wrote a value with a graph into it
@@ -164,13 +168,16 @@ class GradientFlow:
                 self._add(inputs, sources, computed[0][1].node, here)
             self._remember(computed)
             if torch.is_grad_enabled():
-                self._join(sources, numbers, here)
+                self._join(sources, numbers, here, computed[0][1].node)
             elif (written := self.origin(sources[1:])) is not None:  # the graph has it if a recorded line uses the leaf
                 self._written[sources[0].memory] = written
             if len(self.constant) < COMPUTED:
                 self.constant |= {source.id for source in sources if not source.requires_grad}
         elif asking and (results or _returns_python_values(result)):
             self._mark_detached(self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here), results, result)
+            behind = frozenset(source.id for source in asking)  # a view of a value, made without recording, may be one
+            behind = behind.union(*(self._behind.get(number, ()) for number in behind))
+            self._behind |= dict.fromkeys((one.id for _, one in results), behind)
         else:
             cut = self.origin(sources) or self._cut_behind_numbers(name, results, numbers)
             if cut is not None:
@@ -178,6 +185,9 @@ class GradientFlow:
                 if cut.place == here and _returns_python_values(result) and not _is_array(result):
                     self.cuts.setdefault((here, name), Cut(here, name, cut.sources))
                 self._mark_detached(self._as_array(cut, here) if _is_array(result) else cut, results, result)
+                known = [self._behind[source.id] for source in sources if source.id in self._behind]
+                if known and len(known) == sum(source.id in self._of_value for source in sources):
+                    self._behind |= dict.fromkeys((one.id for _, one in results), frozenset[int]().union(*known))
 
     def _access_gradient(
         self, name: str, inputs: list[Any], sources: list[TrackedTensor], result: object, here: Place
@@ -288,12 +298,17 @@ class GradientFlow:
         # Small integers occur in every program; other numbers are unlikely to be equal by chance.
         self._of_number |= {number: cut for number in numbers[:LISTED] if isinstance(number, float) and number % 1}
 
-    def _join(self, sources: list[TrackedTensor], numbers: Iterable[float], here: Place) -> None:
-        of_numbers = (self._of_number.get(number) for number in numbers)
+    def _join(self, sources: list[TrackedTensor], numbers: Iterable[float], here: Place, node: int | None) -> None:
+        of_values = ((self._of_value.get(source.id), self._behind.get(source.id)) for source in sources)
         written = (self._written.get(source.memory) for source in sources if source.leaf)
-        for cut in (*(self._of_value.get(source.id) for source in sources), *written, *of_numbers):
-            if cut is not None and here not in cut.joined and len(cut.joined) < SOURCES:
+        others = (*written, *(self._of_number.get(number) for number in numbers))
+        for cut, behind in (*of_values, *((cut, None) for cut in others)):
+            if cut is None:
+                continue
+            if here not in cut.joined and len(cut.joined) < SOURCES:
                 cut.joined.append(here)
+            if len(cut.joins) <= SOURCES:  # one more shows that the list is not complete
+                cut.joins.append((node, len(self.calls), behind))
 
     def _cut_behind_numbers(self, name: str, results: list[Any], numbers: Iterable[float]) -> Cut | None:
         """Return the cut behind a tensor to which a number was added, or that an array's memory or numbers became, or None."""

@@ -84,9 +84,11 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
 def _hold_others(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Make the optimizer that steps at a line from the module of the parameters that no optimizer holds."""
     steps = {_owner(source, call) for call in calls_of(at, "step")}
-    root = os.path.commonprefix([tensor.name.split(".")[:-1] for tensor in fault.tensors])
-    for made, given in optimizers(source) if root else ():
-        if ast.unparse(made.targets[0]) in steps:
+    for made, given in optimizers(source):
+        held = tuple(f"{_owner(source, call)}." for call in calls_of(given, "parameters"))
+        others = [tensor.name.split(".")[:-1] for tensor in fault.tensors if not tensor.name.startswith(held)]
+        root = os.path.commonprefix(others)
+        if root and ast.unparse(made.targets[0]) in steps:
             yield (source.replace(given, f"{'.'.join(root)}.parameters()"),)
 
 
