@@ -483,6 +483,14 @@ PROGRAMS = (
             optimizer.zero_grad()
             for t, o in zip(target.parameters(), online.parameters()): t.data.copy_(0.5 * t.data + 0.5 * o.data)
         """, (("RMSprop(target.", "RMSprop(online."),)),
+    FaultyProgram("micro_batches_that_are_never_cleared", "gradient not cleared", "correct", """
+        net, x = nn.Linear(2, 1), torch.ones(3, 2)
+        optimizer = torch.optim.RMSprop(net.parameters(), lr=0.1)
+        for _ in range(2):
+            for _ in range(2):
+                net(x).pow(2).mean().backward()  # fault
+            optimizer.step()
+        """, (("step()", "step()\n    optimizer.zero_grad()"),)),
     FaultyProgram("optimizer_of_a_trial", "optimizer of other parameters", "correct", """
         def act(net):
             choice = torch.distributions.Categorical(logits=net(torch.ones(1, 2)))

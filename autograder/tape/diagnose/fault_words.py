@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 from autograder.locale.messages import Message, message_with
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, SOURCES, VARIABLE, WRITTEN, Cut
+from autograder.tape.observe.left_gradients import FirstStep
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import tree_of_file
@@ -245,6 +246,14 @@ def followers(state: RunState) -> set[int]:
     writes = (write for write in state.writes if write.call > 0 and not write.in_backward)
     copied = {id(write.memory) for write in writes if COPIED.search(write.place.text)}
     return {number for number, one in state.flow.optimized.items() if id(one.memory) in copied}
+
+
+def held_at(evidence: Evidence, steps: Iterable[FirstStep]) -> list[TrackedTensor]:
+    """Return the recorded parameters with these first steps of the whole run."""
+    excerpt, flow = evidence.runs.excerpt, evidence.state.flow
+    before = excerpt.first - 1 if excerpt else 0
+    found = {(step.calls - before, step.position) for step in steps}
+    return [flow.optimized[number] for number, at in flow.first_held.items() if at in found]
 
 
 def leaves_above(state: RunState, cut: Cut, sources: Sources | None = None) -> set[int]:

@@ -15,6 +15,7 @@ from autograder.tape.diagnose.fault_words import (
     and_more,
     around,
     followers,
+    held_at,
     is_early_copy,
     leaves_above,
     leaves_of_losses,
@@ -326,6 +327,10 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
     for place, tracked, update in flow.used.twice:
         leaves.setdefault(place, {})[tracked.id] = tracked
         updates.setdefault(place, update)
+    spent = evidence.runs.left.spent if evidence.runs.excerpt is not None else {}
+    for place, one in spent.items():  # perhaps after the recorded part
+        leaves.setdefault(place, {tracked.id: tracked for tracked in held_at(evidence, one.steps)})
+        updates.setdefault(place, one.update)
     # A backward that fills gradients for another loss is reported where they are used.
     elsewhere = {left.first for left in _left_gradients(evidence)}
     for place, those in leaves.items():
@@ -333,6 +338,7 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
             continue
         names = name_of(state, those.values(), "a leaf")
         steps = [flow.updated_at[number].text for number in those if number in flow.updated_at]
+        steps += [spent[place].update.text] if place in spent else []
         read = _GRADIENT.search(updates[place].text)
         clear = f"{read[1] if read else names.partition(' ')[0]}.grad = None"
         if steps:

@@ -61,6 +61,14 @@ class LeftGradient:
     names: list[str] = field(default_factory=list)
 
 
+@dataclass
+class SpentGradient:
+    """Gradients that an earlier step had used and that the one at `update` used again: the first steps of their parameters."""
+
+    update: Place
+    steps: list[FirstStep]
+
+
 class LeftGradients:
     """Follows the backward calls whose gradients each leaf contains, and the steps that use them, in a run of any length."""
 
@@ -68,6 +76,7 @@ class LeftGradients:
 
     def __init__(self) -> None:
         self.found: dict[Place, LeftGradient] = {}
+        self.spent: dict[Place, SpentGradient] = {}  # by line of the call that added to the used gradients
         self._calls: list[Place] = []
         self._inside: dict[int, list[int]] = {}  # by id of a leaf, the numbers of the calls that its gradient contains
         self._uses: dict[int, FirstUse] = {}
@@ -142,6 +151,7 @@ class LeftGradients:
             self._note_without_step()
             here = self.program.here()
             self._note_cleared(filled, here)
+            self._note_spent(parameters, here)
             inside = {leaf: self._inside[leaf] for leaf in filled if leaf in self._inside}
             for leaf, (*earlier, last) in inside.items():
                 first = next((call for call in earlier if self._is_left(leaf, call, last)), None)
@@ -160,6 +170,17 @@ class LeftGradients:
         ]
         if counts:
             self.cleared.setdefault(here, Counter())[min(counts, key=lambda count: count[0])] += 1
+
+    def _note_spent(self, parameters: list[torch.Tensor], here: Place) -> None:
+        """Note the parameters whose gradients contain that of a call which a step for them has used, and of a later call."""
+        for parameter in parameters if not self.spent else ():
+            calls = self._inside.get(id(parameter), []) if parameter.grad is not None else []
+            uses = [self._uses[call] for call in calls if call in self._uses]
+            first = min((use.calls for use in uses if id(parameter) in use.parameters), default=len(self._calls))
+            step = self._first_steps.get(parameter)
+            if step is not None and calls and first <= calls[-1]:
+                added = self._calls[next(call for call in calls if call >= first)]
+                self.spent.setdefault(added, SpentGradient(here, [])).steps.append(step)
 
     def _end_step(self, _: torch.optim.Optimizer) -> None:
         """Forget the calls so far, also those that a closure made during the step."""

@@ -122,6 +122,10 @@ def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
         yield (source.insert_before(at, f"{name}.zero_grad()"),)
     simple = [one for one in source.statements() if one is not at and not hasattr(one, "body")]
     yield tuple(source.insert_after(one, f"{leaf}.grad = None") for one in simple if (leaf := _updated_leaf(one)))
+    # Several backward calls may be meant to add up before each step.
+    for step in (one for one in source.statements() if isinstance(one, ast.Expr) and one not in source.block(at)):
+        if (owner := re.fullmatch(r"([\w.]+)\.step\(\)", source.of(step))) and owner[1] in names:
+            yield (source.insert_after(step, f"{owner[1]}.zero_grad()"),)
     leaf = code.partition(".grad")[0]
     yield from ((source.insert_after(one, code),) for one in simple if leaf and f"{leaf}.grad" in ast.unparse(one))
 

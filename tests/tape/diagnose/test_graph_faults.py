@@ -336,6 +336,18 @@ def test_the_steps_of_a_long_run_that_use_no_gradient_of_a_parameter_are_recorde
     assert [9] == [fault.place.line for fault in verdict_of(HEAD + source).graph_faults]
 
 
+def test_gradients_that_a_step_of_a_long_run_uses_again_are_named(monkeypatch):
+    """Each step is to use those of two calls; only the first step is recorded."""
+    monkeypatch.setattr("autograder.tape.oracle.excerpt.LONG", 10)
+    loop = "for _ in range(9):\n    for _ in range(2):\n        net(x).pow(2).mean().backward()\n    optimizer.step()\n"
+    source = (
+        f"net, x = nn.Linear(2, 1), torch.ones(3, 2)\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n{loop}"
+    )
+    verdict = verdict_of(HEAD + source)
+    (fault,) = verdict.graph_faults
+    assert (7, 2) == (fault.place.line, verdict.excerpt.last)
+
+
 def test_a_detach_of_a_name_is_deleted_instead_of_replaced():
     """`h = h` does nothing; the layers in a list are named together."""
     source = "layers = [nn.Linear(2, 2), nn.Linear(2, 2)]\nhead = nn.Linear(2, 1)\nh = torch.ones(3, 2)\n"
