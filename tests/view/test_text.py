@@ -85,6 +85,31 @@ def test_a_row_names_the_execution_of_its_line():
     assert ["", "… 3 statements", "… 5 statements"] == [row.fold for row in column.rows]
 
 
+@pytest.mark.parametrize(("lines", "expected"), [
+    pytest.param("h = w * 1\nh.add_(1)\nh.mul_(2)\nh.square()\n", "h: 3 made, 4 modified, 5 modified", id="each write"),
+    pytest.param("h = w * 1\ny = h.relu_()\n(y * y).sum().backward()\n", "h: 3 made, 4 modified, 5 fine", id="relu_"),
+    pytest.param("h = w * 1\nh[0].mul_(2)\nh.sum().backward()\n", "h: 3 made, 4 modified, 5 fine", id="an unnamed view"),
+    pytest.param("h = (w * 1).view(2, 1)\nh @ torch.ones(2, 1)\n", ": 4 raised", id="an error of shapes"),
+    pytest.param("h, g = [c + 1 for c in (w, w)]\nh += 1\nh.sum().backward()\n", "h: 3 made, 4 modified, 5 fine", id="comprehension"),
+])  # fmt: skip
+def test_the_rows_of_a_program_that_no_write_harms(lines, expected):
+    """All writes into the first storage are shown, and a leaf or view only if the error is about it; nothing is between the rows."""
+    [column] = timeline_of(record(HEAD + lines, file="bug.py")).columns
+    rows = [f"{row.line} {row.marks[-1].kind}" for row in column.rows]
+    assert (expected, {("", "")}) == (
+        f"{column.name}: {', '.join(rows)}",
+        {(row.fold, row.remark) for row in column.rows},
+    )
+
+
+def test_the_title_names_all_storages_that_the_line_modified():
+    """The gradient needs the variance, which is the second buffer that the line modifies."""
+    lines = "norm = torch.nn.BatchNorm1d(1, affine=False).eval()\nx = torch.tensor([[1.0], [3.0]])\n"
+    lines += "loss = norm(w.sum() * x).sum()\nnorm.train()(x)\nloss.backward()\n"
+    title = timeline_of(record(HEAD + lines, file="bug.py")).title
+    assert title.endswith("because line 6 modified norm.running_mean and norm.running_var")
+
+
 def test_a_column_without_a_storage_is_headed_by_its_line():
     """The first backward frees the graph and makes no graph of its own: two faults, of which no storage is the cause."""
     lines = "x = w.exp().sum()\n(g,) = torch.autograd.grad(x, w)\nloss = x + g.norm()\nloss.backward()\n"

@@ -122,7 +122,7 @@ def _title(recording: Recording, column: Column) -> str:
     verdict, file = recording.verdict, recording.programs[0].file
     harm = next(iter(verdict.harms), None)
     if harm is not None:
-        return f"{verdict.outcome}: {_cause(recording, harm)}"
+        return f"{verdict.outcome}: {_cause(recording, harm, column.name)}"
     if verdict.error is not None and (place := verdict.error.place(file)) is not None:
         rule = _broken_rule(verdict.error, column.name, where(place, file))
         faults = [fault.place for fault in verdict.graph_faults if verdict.outcome == "raises-backward"]
@@ -132,8 +132,8 @@ def _title(recording: Recording, column: Column) -> str:
     return title(verdict, file)
 
 
-def _cause(recording: Recording, harm: Harm) -> str:
-    """Return the wrong gradient, if there is one, and the cause of a harm."""
+def _cause(recording: Recording, harm: Harm, storages: str) -> str:
+    """Return the wrong gradient, if there is one, and the cause of a harm; `storages` names all that its line modified."""
     harm = _with_counted_write(recording, harm)
     cause = harm_words(harm, recording).cause
     wrong = [(name, gradient) for name, gradient in recording.verdict.gradients.items() if is_wrong(gradient)]
@@ -142,7 +142,7 @@ def _cause(recording: Recording, harm: Harm) -> str:
     (name, gradient) = wrong[0]
     if harm.kind not in WORDS:  # a row names the node that saved the tensor
         line = where(harm.mutated_at[0], recording.programs[0].file)
-        known = {"line": line, "tensor": harmed_tensor(harm), "through": through(harm)}
+        known = {"line": line, "tensor": storages or harmed_tensor(harm), "through": through(harm)}
         cause = translated("{line} modified {tensor}{through}", **known)
     known = {"got": short_values(gradient.got), "right": short_values(gradient.true), "cause": cause}
     known["gradient"] = gradient_name(name, gradient)

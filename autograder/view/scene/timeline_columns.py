@@ -22,6 +22,7 @@ from autograder.view.text.naming import TensorNames, count_noun
 MESSAGE = 90  # the maximum number of columns of an error message in a mark
 MOST_WRITES = 4  # the maximum number of modifications of one storage that have a row: the first ones and the last
 MOST_CALLERS = 5  # the maximum number of rows of callers above a row
+COMPREHENSION = re.compile(r"[\[({].*\bfor\b.+\bin\b")
 SAVES = 2  # the maximum number of nodes that saved one storage
 
 MADE = {
@@ -30,6 +31,9 @@ MADE = {
     "view": translatable("{tensor} is a view"),
 }
 """Kind of a tensor → the statement on the line that made it, for a program that stops in forward."""
+_LEAF = re.compile(r"\bgrad|\bleaf\b|differentiation")
+ABOUT = {"parameter": _LEAF, "leaf": _LEAF, "view": re.compile(r"\bviews?\b(?! size)|memory location")}
+"""Kind of a tensor → the messages of PyTorch (2.13) that are about it; an error of shapes, for example, is not."""
 SHARED = {
     "data": translatable("{alias} shares its memory and has a version counter of its own"),
     "numpy": translatable("{alias} shares its memory and has no version counter"),
@@ -66,7 +70,7 @@ class ColumnMaker:
                 marked = [mark for marks in self.marks.values() for mark in marks if mark.kind == "saved"]
                 if saved is not None and len(marked) < SAVES:
                     self._mark_saving(saved, other, is_read=other is harm, before=before)
-            for step, write in writes if len(writes) <= MOST_WRITES else [*writes[: MOST_WRITES - 1], writes[-1]]:
+            for step, write in _few(writes):
                 self._mark_write(step, write, harm, edge)
         if not writes:
             self._mark_places(harm)
@@ -83,30 +87,40 @@ class ColumnMaker:
         for name, tensor in self._tensors_in(self.recording.steps[index]):
             made = next((step for step in self.recording.steps if tensor.id in step.tensors), None)
             kind = "view" if tensor.base is not None else tensor.kind
-            if kind in MADE:
+            if kind in MADE and ABOUT[kind].search(error.message):
                 if made is not None:
                     self._add(made.index, Mark("made", translated(MADE[kind], tensor=name)))
                 return self._column(name, tensor.storage)
         return self._column("", None)
 
     def of_harmless(self) -> Column:
-        """Return the column of the first modification that no backward call was harmed by, and of the backward call."""
+        """Return the column of the first modifications that no backward call was harmed by, and of the backward call."""
         named = self._first_write()
         after = named[0].index if named else -1
         later = (visit.step for visit in self.recording.backward if visit.step is not None and visit.step > after)
         backward = next(later, find_backward(self.recording))
         if named is not None:
-            step, write, name, reason = named
-            self._mark_making(write.storage)
-            state = next((state for state in step.states if state.tensor == write.tensor), None)
-            words = values_and_version(state.values, state.version) if state else ""
-            self._add(step.index, Mark("modified", words or translated("modifies {tensor}", tensor=name), reason))
+            first, storage, name = named[0], named[1].storage, named[2]
+            self._mark_making(storage)
+            until = backward if backward is not None else math.inf
+            later_steps = (each for each in self.recording.steps[first.index :] if each is first or each.index < until)
+            writes = [(each, write) for each in later_steps for write in each.writes if write.storage == storage]
+            for step, write in _few(writes):
+                self._mark_harmless(step, write, name)
         if backward is not None:
             answers = {check.oracle: check.answer for check in self.verdict.checks}
             is_compared = answers.get("copies of saved tensors") == "yes"
             words = translated("every node reads the values that it saved") if is_compared else headline(self.verdict)
             self._add(backward, Mark("fine", words))
         return self._column(named[2], named[1].storage) if named else self._column("", None)
+
+    def _mark_harmless(self, step: Step, write: Write, name: str) -> None:
+        """Mark a step that modified a storage without harm, with the values that it left, and the reason."""
+        states = [state for state in step.states if self.tensors[state.tensor].storage == write.storage]
+        state = next((state for state in states if state.tensor == write.tensor), next(iter(states), None))
+        words = values_and_version(state.values, state.version) if state else ""
+        mark = Mark("modified", words or translated("modifies {tensor}", tensor=name), self._reason(step, write))
+        self._add(step.index, mark)
 
     def _column(self, name: str, storage: int | None) -> Column:
         """Return the rows of the marked steps, with the name and size of their storage."""
@@ -249,8 +263,8 @@ class ColumnMaker:
                 if (tensor := bound.get(name)) is not None:
                     yield name, self.tensors[tensor]
 
-    def _first_write(self) -> tuple[Step, Write, str, str] | None:
-        """Return the first modification of a named tensor that has a known reason, with the name and the reason.
+    def _first_write(self) -> tuple[Step, Write, str] | None:
+        """Return the first modification of memory with a name that did no harm for a known reason, and the name.
 
         Modifications of saved memory come first, and those in a module's constructor are left out.
         """
@@ -261,14 +275,14 @@ class ColumnMaker:
             if frame.kind != "step" or step is None or "__init__" in step.function:
                 continue
             for write in step.writes:
-                if write.tensor is None or write.tensor in step.tensors or not names.has_name(write.tensor):
-                    continue
+                is_named = write.tensor is not None and names.has_name(write.tensor)
+                name = names.short(write.tensor) if is_named else next(iter(names.in_storage(write.storage)), "")
                 reason = self._reason(step, write)
-                if reason and (unsaved is None or reason != translated(UNSAVED)):
-                    found = (step, write, names.short(write.tensor), reason)
-                    if reason != translated(UNSAVED):
-                        return found
-                    unsaved = found
+                if not name or not reason or (is_named and write.tensor in step.tensors):
+                    continue
+                if reason != translated(UNSAVED):
+                    return step, write, name
+                unsaved = unsaved or (step, write, name)
         return unsaved
 
     @cached_property
@@ -287,7 +301,11 @@ class ColumnMaker:
         lives = [life for life in self._save_intervals.get(write.storage, ()) if _overlaps(write, life[0])]
         if not lives:
             return translated(UNSAVED)
-        earlier = [freed for _, saved, freed in lives if saved <= step.index]
+        # A node that saves its own result, such as that of relu_, does so after the modification in the same step.
+        earlier = [
+            freed for edge, saved, freed in lives
+            if saved < step.index or (saved == step.index and (edge.id in write.harmed or not write.counters))
+        ]  # fmt: skip
         if not earlier:
             return translated("modified before a node saved it")
         return translated("backward had already used and freed it") if max(earlier) <= step.index else ""
@@ -335,10 +353,16 @@ class ColumnMaker:
 
     @cached_property
     def _exits(self) -> set[int]:
-        """The indices of the steps in which Python left a `with` block: it runs the block's first line again (3.11)."""
+        """The indices of the steps in which Python (3.11) runs a line again that it has not left.
+
+        It leaves a `with` block by the block's first line, and enters a comprehension and each of its rounds by its line.
+        """
         entered: set[tuple[Place, int]] = set()
         exits = set()
-        for step in self.recording.steps:
+        for before, step in zip((None, *self.recording.steps), self.recording.steps, strict=False):
+            same = before is not None and (before.place, before.depth) == (step.place, step.depth)
+            if same and COMPREHENSION.search(step.place.text):
+                exits.add(step.index)
             if step.place.text.startswith(("with ", "async with ")) and step.place.text.endswith(":"):
                 block = step.place, step.depth
                 if block in entered:
@@ -396,6 +420,11 @@ class ColumnMaker:
         ]  # fmt: skip
         number = sum(index <= step.index for index in began)
         return (number, len(began)) if len(began) > 1 else None
+
+
+def _few(writes: list[tuple[Step, Write]]) -> list[tuple[Step, Write]]:
+    """Return the modifications that have a row: the first ones and the last."""
+    return writes if len(writes) <= MOST_WRITES else [*writes[: MOST_WRITES - 1], writes[-1]]
 
 
 def _overlaps(write: Write, edge: SavedEdge) -> bool:
