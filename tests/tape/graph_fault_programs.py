@@ -496,12 +496,14 @@ PROGRAMS = (
             choice = torch.distributions.Categorical(logits=net(torch.ones(1, 2)))
             return choice.log_prob(choice.sample())
         trial, net = nn.Linear(2, 3), nn.Linear(2, 3)
+        def train(net, optimizer):
+            for _ in range(2):
+                optimizer.zero_grad()
+                act(net).sum().backward()
+                optimizer.step()  # fault
         act(trial)
-        optimizer = torch.optim.RMSprop(trial.parameters(), lr=0.1)
-        for _ in range(2):
-            optimizer.zero_grad()
-            act(net).sum().backward()
-            optimizer.step()  # fault
+        made = torch.optim.RMSprop(trial.parameters(), lr=0.1)
+        train(net, made)
         """, (("RMSprop(trial.", "RMSprop(net."),)),
     FaultyProgram("carried_state", "graph used again", "raises-backward", """
         cell, state = nn.RNNCell(2, 3), torch.zeros(1, 3)

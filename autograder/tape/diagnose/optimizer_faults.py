@@ -50,11 +50,14 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     explained |= {number for cut in flow.cuts.values() for number in leaves_above(state, cut)}
     explained |= {leaf.id for leaves in state.given.values() for leaf in leaves}
     known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained
+    foreign = _names_of_foreign(evidence)
     places: dict[Place, list[TrackedTensor]] = {}
     for number, (place, tracked) in flow.steps.used.items():
         if number in flow.optimized and number not in known and tracked.shape not in elsewhere:
             places.setdefault(place, []).append(tracked)
     for place, tensors in places.items():
+        if foreign.issuperset(state.name_of(tensor) for tensor in tensors):
+            continue
         yield WITHOUT_A_LOSS.about(
             state, tensors, place,
             "optimizer.result_unused|the result that it computes with {names} reaches no loss, so no backward call "
@@ -77,7 +80,7 @@ def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
             "optimizer.pass_other|Pass the other parameters to one of the two optimizers.",
         )  # fmt: skip
         return
-    foreign = {tensor.name for fault in _foreign(evidence) for tensor in fault.tensors}
+    foreign = _names_of_foreign(evidence)
     places: dict[Place, list[TrackedTensor]] = {}
     for tracked in steps.unoptimized.values():
         if (made := _made_at(state, tracked)) is not None and state.name_of(tracked) not in foreign:
@@ -210,6 +213,10 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
         "optimizer.make_after|Make the optimizer after the model is complete, from the parameters of the model that computes the loss.",
         tensors_of(state, missed) + tensors_of(state, meant),
     )
+
+
+def _names_of_foreign(evidence: Evidence) -> set[str | None]:
+    return {tensor.name for fault in _foreign(evidence) for tensor in fault.tensors}
 
 
 def _written(state: RunState) -> set[Memory]:

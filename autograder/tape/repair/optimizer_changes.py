@@ -7,6 +7,8 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
+import torch
+
 from autograder.locale.messages import id_of
 from autograder.tape.recording.verdict_types import GraphFault
 from autograder.tape.repair.edits import EditableSource, Edits
@@ -30,12 +32,27 @@ def backwards(source: EditableSource, at: ast.stmt) -> list[ast.stmt]:
 
 
 def optimizers(source: EditableSource) -> Iterator[tuple[ast.Assign, ast.expr]]:
-    """Yield the statements that make an optimizer whose `step()` is called, with the argument that has its parameters."""
-    methods = [call.func for call in calls_of(source.tree, "step") if isinstance(call.func, ast.Attribute)]
-    stepped = {ast.unparse(method.value) for method in methods}
+    """Yield the statements that make an optimizer whose `step()` is called, with the argument that has its parameters.
+
+    A function to which it is passed may call it by another name.
+    """
+    stepped, passed = _stepped(source), _passed(source)
     for node in source.nodes(ast.Assign):
-        if isinstance(node.value, ast.Call) and node.value.args and ast.unparse(node.targets[0]) in stepped:
-            yield node, node.value.args[0]
+        name = ast.unparse(node.targets[0])
+        if isinstance(node.value, ast.Call) and node.value.args:
+            is_passed = name in passed and hasattr(torch.optim, called(node.value))
+            if name in stepped or is_passed:
+                yield node, node.value.args[0]
+
+
+def _stepped(source: EditableSource) -> set[str]:
+    methods = [call.func for call in calls_of(source.tree, "step") if isinstance(call.func, ast.Attribute)]
+    return {ast.unparse(method.value) for method in methods}
+
+
+def _passed(source: EditableSource) -> set[str]:
+    arguments = (one for call in source.nodes(ast.Call) for one in (*call.args, *(key.value for key in call.keywords)))
+    return {source.of(one) for one in arguments if isinstance(one, ast.Name | ast.Attribute)}
 
 
 def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -84,11 +101,12 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
 def _hold_others(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Make the optimizer that steps at a line from the module of the parameters that no optimizer holds."""
     steps = {_owner(source, call) for call in calls_of(at, "step")}
+    others = _stepped(source) - steps
     for made, given in optimizers(source):
         held = tuple(f"{_owner(source, call)}." for call in calls_of(given, "parameters"))
-        others = [tensor.name.split(".")[:-1] for tensor in fault.tensors if not tensor.name.startswith(held)]
-        root = os.path.commonprefix(others)
-        if root and ast.unparse(made.targets[0]) in steps:
+        names = [tensor.name.split(".")[:-1] for tensor in fault.tensors if not tensor.name.startswith(held)]
+        root = os.path.commonprefix(names)
+        if root and steps and ast.unparse(made.targets[0]) not in others:
             yield (source.replace(given, f"{'.'.join(root)}.parameters()"),)
 
 
