@@ -33,7 +33,7 @@ FREED_GRAPH = FaultKind("graph used again", _graph_used_again)
 def _stale_graphs(state: RunState) -> Iterator[GraphFault]:
     """Yield the values whose graph a line's backward calls visit before and after a step that updated parameters below them."""
     calls, steps = state.flow.calls, state.flow.steps.calls
-    visited = state.visited[-len(calls) :]
+    visited = state.nodes_of_calls()
     for place in dict.fromkeys(call.place for call in calls):
         numbers = [number for number, call in enumerate(calls) if call.place == place]
         for first, later in zip(numbers, numbers[1:], strict=False):

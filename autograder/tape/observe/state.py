@@ -114,6 +114,11 @@ class RunState:
         self.visited.append([])
         self.backward_calls.append(UNSEEN)
 
+    def nodes_of_calls(self) -> list[list[int]]:
+        """Return the visited nodes of each call in `flow.calls`; none for the last call if the time limit ended the run at its start."""
+        visited = self.visited[sum(call is UNSEEN for call in self.backward_calls) :]
+        return visited + [[] for _ in self.flow.calls[len(visited) :]]
+
     def name_of(self, tracked: TrackedTensor, *, look: bool = False) -> str | None:
         """Return a tensor's display name: a variable, or a path such as `self.fc.weight`. `look` searches the frames."""
         tensor = tracked.ref()

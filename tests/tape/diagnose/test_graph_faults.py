@@ -8,9 +8,11 @@ from textwrap import dedent
 import pytest
 
 from autograder.tape import explain_program, record, record_file
+from autograder.tape.observe.forecast import BackwardCall
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair import repairs
 from autograder.tape.repair.trial.program_factory import factory_of_text
+from autograder.tape.run.time_limit import TimeUp
 from autograder.view.text.first_screen import as_screen
 from autograder.view.text.headline import title
 from tests.tape.graph_fault_programs import HEAD, PROGRAMS, RIGHT, FaultyProgram
@@ -346,6 +348,21 @@ def test_gradients_that_a_step_of_a_long_run_uses_again_are_named(monkeypatch):
     verdict = verdict_of(HEAD + source)
     (fault,) = verdict.graph_faults
     assert (7, 2) == (fault.place.line, verdict.excerpt.last)
+
+
+def test_the_time_limit_may_end_the_recording_at_the_start_of_a_call(monkeypatch):
+    """The call has begun then, and its nodes are not known."""
+
+    def of(step, *rest):
+        if step > 6:
+            raise TimeUp
+        return begun(step, *rest)
+
+    begun = BackwardCall.of
+    monkeypatch.setattr(BackwardCall, "of", of)
+    loop = "for _ in range(3):\n    net(torch.ones(1, 2)).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()\n"
+    verdict = verdict_of(HEAD + f"net = nn.Linear(2, 1)\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n{loop}")
+    assert ("correct", ()) == (verdict.outcome, verdict.graph_faults)
 
 
 def test_a_detach_of_a_name_is_deleted_instead_of_replaced():
