@@ -231,14 +231,14 @@ def _freezing_lines(evidence: Evidence) -> list[Place]:
 
 
 def _wanted(evidence: Evidence) -> list[TrackedTensor]:
-    """Return the tensors whose gradients the program wants: those whose `.grad` it reads, or that an optimizer is given.
+    """Return the tensors whose gradients the program wants: it reads their `.grad`, asks for it later, or has an optimizer of them.
 
     Without such a tensor, return the only one that the program made and named.
     """
     state, names = evidence.state, set[str]()
     for tree in evidence.trees.values():
         for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr == "grad":
+            if isinstance(node, ast.Attribute) and node.attr in ("grad", "requires_grad", "requires_grad_"):
                 names.add(ast.unparse(node.value))
             elif isinstance(node, ast.Call) and "optim" in ast.unparse(node.func) and node.args:
                 names |= {ast.unparse(part) for part in getattr(node.args[0], "elts", ())}

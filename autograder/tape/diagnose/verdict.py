@@ -58,12 +58,12 @@ def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
 
 
 def _of_part(fault: GraphFault, excerpt: Excerpt | None) -> GraphFault:
-    """Return a fault that needs the whole run with the number of the steps that ran, if only a part was recorded."""
+    """Return a fault that needs the whole run with the number of the backward calls that ran, if only a part was recorded."""
     if excerpt is None or not any(tensor.is_untrained for tensor in fault.tensors):
         return fault
     message = counted_message(
-        excerpt.calls, "fault.in_steps.one|{told} This is so in the one step that ran.",
-        "fault.in_steps|{told} This is so in the {count} steps that ran.",
+        excerpt.calls, "fault.in_steps.one|{told} This is so in the one backward call that ran.",
+        "fault.in_steps|{told} This is so in the {count} backward calls that ran.",
         told=fault.sentence,
     )  # fmt: skip
     return replace(fault, sentence=message)

@@ -90,6 +90,7 @@ class LeftGradients:
         self.cleared: dict[Place, Counter[tuple[int, Place]]] = {}
         self._cleared: dict[int, int] = {}  # by id of a leaf, the same number since the last step
         self._first_after_step = 0  # number of the first call after the last step
+        self._is_inside = False  # whether a step has not ended, whose closure may call backward
         # For each leaf that may be trained and has a gradient, the number of calls before the last step and of steps before
         # its first gradient; None once `_note_without_step` has handled it.
         self._fills: MutableMapping[torch.Tensor, tuple[int, int] | None] = WeakIdKeyDictionary()
@@ -100,8 +101,9 @@ class LeftGradients:
 
     @property
     def without_gradient(self) -> list[FirstStep]:
-        """The first steps of parameters that had no gradient in any step of their optimizer."""
-        return [step for step in self._empty if not step.filled]
+        """The first steps of parameters that had no gradient in any step of their optimizer that has ended."""
+        unended = self._before if self._is_inside else -1
+        return [step for step in self._empty if not step.filled and step.calls != unended]
 
     @property
     def without_step(self) -> list[tuple[int, int]]:
@@ -139,12 +141,15 @@ class LeftGradients:
                 is_alike = is_cleared and self._calls[earlier[-1]] == here
                 self._cleared[id(leaf)] = self._cleared.get(id(leaf), 0) + 1 if is_alike else 0
                 self._inside[id(leaf)] = [*([] if is_new else earlier[-KEPT:]), len(self._calls)]
+                if self._is_inside and leaf in self._first_steps:
+                    self._first_steps[leaf].filled = True
                 if isinstance(leaf, torch.nn.Parameter) or leaf.numel() == 1:
                     self._fills.setdefault(leaf, (self._before, self._steps))
         self._calls.append(here)
 
     def _step(self, optimizer: torch.optim.Optimizer) -> None:
         with mode_paused():
+            self._is_inside = True
             parameters = [one for group in optimizer.param_groups for one in group.get("params", ())]
             filled = [id(one) for one in parameters if one.grad is not None]
             self._note_first_steps(parameters)
@@ -184,7 +189,7 @@ class LeftGradients:
 
     def _end_step(self, _: torch.optim.Optimizer) -> None:
         """Forget the calls so far, also those that a closure made during the step."""
-        self._cleared, self._first_after_step = {}, len(self._calls)
+        self._cleared, self._first_after_step, self._is_inside = {}, len(self._calls), False
 
     def _note_first_steps(self, parameters: list[torch.Tensor]) -> None:
         for position, parameter in enumerate(parameters):

@@ -35,8 +35,10 @@ def title(verdict: Verdict, file: str = "") -> str:
     if verdict.outcome == "correct" and (name := untrained_name(verdict)):
         if verdict.excerpt is None:
             return translated("correct, but `{name}` is never trained", name=name)
-        known = {"name": name, "count": f"{verdict.excerpt.calls:,}"}
-        return translated("correct, but `{name}` is not trained in the {count} steps that ran", **known)
+        return count_noun(
+            verdict.excerpt.calls, "correct, but `{name}` is not trained in the one backward call that ran",
+            "correct, but `{name}` is not trained in the {count} backward calls that ran", name=name,
+        )  # fmt: skip
     return f"{verdict.outcome}: {headline(verdict, file)}"
 
 

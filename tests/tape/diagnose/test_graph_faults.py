@@ -9,9 +9,12 @@ import pytest
 
 from autograder.tape import explain_program, record, record_file
 from autograder.tape.observe.forecast import BackwardCall
+from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair import repairs
 from autograder.tape.repair.trial.program_factory import factory_of_text
+from autograder.tape.run.programs.program import from_source
+from autograder.tape.run.runner import Runner
 from autograder.tape.run.time_limit import TimeUp
 from autograder.view.text.first_screen import as_screen
 from autograder.view.text.headline import title
@@ -363,6 +366,18 @@ def test_the_time_limit_may_end_the_recording_at_the_start_of_a_call(monkeypatch
     loop = "for _ in range(3):\n    net(torch.ones(1, 2)).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()\n"
     verdict = verdict_of(HEAD + f"net = nn.Linear(2, 1)\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n{loop}")
     assert ("correct", ()) == (verdict.outcome, verdict.graph_faults)
+
+
+def test_parameters_that_a_closure_fills_are_trained():
+    """Each evaluation calls `autograd.grad` before backward. A step that the program's end interrupts is not counted."""
+    source = "net, x = nn.Linear(1, 1), torch.ones(2, 1, requires_grad=True)\n"
+    source += "optimizer = torch.optim.LBFGS(net.parameters(), max_iter=2)\ndef closure():\n    u = net(x).tanh()\n"
+    source += "    slope, = torch.autograd.grad(u.sum(), x, create_graph=True)\n    if is_cut: 1 / 0\n"
+    source += "    loss = (slope - u).pow(2).mean()\n    loss.backward()\n    return loss\n"
+    for is_cut in (False, True):
+        run = ClonedSavesRun()
+        Runner(from_source(f"{HEAD}is_cut = {is_cut}\n{source}optimizer.step(closure)\n")).run(run)
+        assert [] == run.left.without_gradient
 
 
 def test_a_detach_of_a_name_is_deleted_instead_of_replaced():
