@@ -9,9 +9,15 @@ import pytest
 from bs4 import BeautifulSoup
 
 from autograder import cli
-from autograder.classroom.report.class_report import change_since, course_lines, cronbach_alpha, item_statistics
+from autograder.classroom.report.class_report import (
+    AssignmentChange,
+    change_since,
+    course_lines,
+    cronbach_alpha,
+    item_statistics,
+)
 from autograder.classroom.report.grading_records import read_class_grades
-from autograder.classroom.report.report_page import histogram
+from autograder.classroom.report.report_page import histogram, report_html
 from autograder.classroom.report.report_page import report as report_on
 from autograder.classroom.report.wrong_answers import (
     GivenAnswer,
@@ -116,6 +122,13 @@ def test_it_names_nobody_but_on_its_own_page(simulated, capsys):
     assert_stored(
         "report.txt", "simulated", BeautifulSoup(page, "html.parser").get_text("\n", strip=True) + digest(page)
     )
+
+
+def test_a_sentence_names_ten_students_at_most(simulated):
+    """Of thirty who did not submit again, ten are named, and the others counted."""
+    change = AssignmentChange("early", 0.5, 0.5, [], [f"s{number:02}" for number in range(30)])
+    page = report_html(simulated[2], change)
+    assert "not now: s00, s01, s02, s03, s04, s05, s06, s07, s08, s09 and 20 more." in page
 
 
 def test_json_has_the_same_numbers(simulated, capsys):

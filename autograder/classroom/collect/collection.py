@@ -253,7 +253,9 @@ def _remarks(submission: AttributedSubmission, reason: str, others: int = 0) -> 
     notebooks = submission.work.notebooks
     if submission.how:
         yield f"student found {submission.how}" if submission.how.startswith("by") else submission.how
-    yield from (f"{match.path} is {name}.ipynb, {match.how}" for name, match in notebooks.found.items() if match.how)
+    yield from (
+        f"{match.path} is taken as {name}.ipynb, {match.how}" for name, match in notebooks.found.items() if match.how
+    )
     yield from (f"{path}: {why}" for path, why in notebooks.unknown.items())
     yield from (f"there is no {name}.ipynb" for name in notebooks.missing)
     if submission.work.downloaded.late:

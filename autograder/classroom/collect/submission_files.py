@@ -94,7 +94,7 @@ def _which(
             return shape, ""
     for shape in fitting:
         if like_name(path) == like_name(shape.name):
-            return shape, "by a like name"
+            return shape, "by a similar name"
     sharing = sorted(shapes, key=lambda shape: len(cells & shape.cells), reverse=True)
     shared = [len(cells & shape.cells) for shape in sharing]
     if shared and 2 * shared[0] > len(sharing[0].cells) and (len(shared) == 1 or shared[0] > shared[1]):

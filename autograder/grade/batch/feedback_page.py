@@ -335,13 +335,20 @@ def _shown(number: int, exercise: GradedExercise, notebook: NotebookNode, budget
     }
 
 
+def _as_sentence(reason: str, cell: NotebookNode) -> str:
+    """Return a reason that begins with a capital, unless it begins with a name of the test."""
+    first = re.match(r"\w*", reason)
+    is_name = first is not None and first[0] in re.findall(r"\w+", cell.source)
+    return reason if is_name else reason[:1].upper() + reason[1:]
+
+
 def _test(cell: NotebookNode, notebook: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
     known, about = cell.metadata.nbgrader, cell.metadata.get("autograder", {})
     return {
         "source": _source(cell, budget),
         "outputs": _outputs(cell, budget),
         "kind": translated(KINDS[about["kind"]]) if about.get("kind") in KINDS else "",
-        "reason": about.get("reason", "") or _missing(cell, notebook),
+        "reason": _as_sentence(about.get("reason", ""), cell) or _missing(cell, notebook),
         "points": known.get("score") or 0.0,
         "max_points": known.get("points") or 0.0,
         "manual": known.get("manual", False),

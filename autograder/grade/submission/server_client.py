@@ -194,7 +194,9 @@ class ServerClient(contextlib.AbstractContextManager["ServerClient"]):
         try:
             self._process, self._has_namespaces = handshake(self._control)
         except (ChannelError, OSError):
-            reason = self._host.last_line if self._host else Message("grade.process_ended|its process has ended")
+            reason = (
+                self._host.last_line if self._host else Message("grade.process_ended|the process exited or was killed")
+            )
             self.close()
             raise IsolationError(
                 f"the server for submissions does not start at level {self.level.name!r}: {reason}"
@@ -278,7 +280,7 @@ def handshake(control: socket.socket) -> tuple[psutil.Process, bool]:
     control.settimeout(START_SECONDS)
     process = sender_of(control)
     if not process:
-        raise ChannelError.of("grade.process_ended|its process has ended")
+        raise ChannelError.of("grade.process_ended|the process exited or was killed")
     ready = receive(control, Ready, largest=LARGEST, deadline=time.monotonic() + START_SECONDS)
     return psutil.Process(process), ready.has_namespaces
 

@@ -48,10 +48,16 @@ class SubmissionRun:
         try:
             answer = next(answers)
         except WorkerEnded as error:
-            self.ended = Message(
-                "grade.ended_in_cell|the program was ended in cell {number}: {reason}",
-                number=self.count,
-                reason=str(error),
+            known = {"number": self.count, "reason": str(error)}
+            name = next((source.id for own, source in self.cells if own is cell and source is not None), "")
+            self.ended = (
+                Message(
+                    "grade.ended_in_named_cell|the program was ended in cell {number} ({name}): {reason}",
+                    name=name,
+                    **known,
+                )
+                if name
+                else Message("grade.ended_in_cell|the program was ended in cell {number}: {reason}", **known)
             )
             cell.outputs = [ended_output(self.ended)]
             return None

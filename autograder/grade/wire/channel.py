@@ -128,7 +128,7 @@ def _receive_exactly(
         most = min(size - len(received), 1 << 20)
         chunk = _retry_until_ready(connection, partial(connection.recv, most), deadline, watch)
         if not chunk:
-            raise ChannelError.of("grade.process_ended|its process has ended")
+            raise ChannelError.of("grade.process_ended|the process exited or was killed")
         received += chunk
     return received
 
@@ -151,4 +151,4 @@ def _retry_until_ready(
         except TimeoutError:
             continue
         except OSError:
-            raise ChannelError.of("grade.process_ended|its process has ended") from None
+            raise ChannelError.of("grade.process_ended|the process exited or was killed") from None

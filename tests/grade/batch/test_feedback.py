@@ -64,7 +64,11 @@ def test_hidden_tests_are_told_as_far_as_the_teacher_wants(level, kind, told):
 
 def test_a_page_says_how_each_test_was_judged_and_why_one_waits():
     """The kind is next to the test; a test that could not be judged has its reason, unless it is hidden."""
-    about = {"plain": {"kind": "plain data"}, "inside": {"kind": "in process"}, "waits": {"kind": "", "reason": "WHY"}}
+    about = {
+        "plain": {"kind": "plain data", "reason": "plain is no function"},
+        "inside": {"kind": "in process"},
+        "waits": {"kind": "", "reason": "this test waits"},
+    }
     cells = [plain_course.known(nbformat.v4.new_code_cell(f"assert {name}"), name, points=1) for name in about]
     for cell in cells:
         cell.metadata["autograder"] = about[cell.metadata.nbgrader.grade_id]
@@ -72,7 +76,8 @@ def test_a_page_says_how_each_test_was_judged_and_why_one_waits():
     found = [part.text for part in BeautifulSoup(page, "html.parser").select(".found summary")]
     ways = ("run in a separate process", "run in the process of your answers")
     assert [*(f"The test ({way})" for way in ways), "The test"] == found
-    assert "WHY" in page
+    assert "<p>This test waits</p>" in page
+    assert "<p>plain is no function</p>" in page
 
 
 def test_a_visible_error_is_told_without_the_lines_around_it():
