@@ -282,7 +282,8 @@ def _names(evidence: Evidence) -> list[str]:
         known = None if other is None else others.names.get(others.targets[other])
         is_weak = name is None or "." in name or name.partition("[")[0] in loops
         names.append((known if is_weak else None) or name)
-    _name_as_before(evidence, names)
+    if None in names:
+        _name_as_before(evidence, names)
     return [name or f"leaf {index}" for index, name in enumerate(names)]
 
 
