@@ -846,6 +846,15 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "gradients that are too small for LBFGS": """
+        w = torch.full((2,), 1e-6, requires_grad=True)
+        optimizer = torch.optim.LBFGS([w])
+        def closure():
+            optimizer.zero_grad()
+            (loss := w.pow(2).sum()).backward()
+            return loss
+        for _ in range(2): optimizer.step(closure)
+        """,
     "a step whose closure clears the gradient of each backward, as the line of the step does": """
         w = torch.ones(2, requires_grad=True)
         optimizer = torch.optim.LBFGS([w], max_iter=3)

@@ -68,7 +68,7 @@ class IdleSteps:
         groups = [(one, float(group.get("lr", 1))) for group in optimizer.param_groups for one in group["params"]]
         given = [(tensor, rate) for tensor, rate in groups if not is_empty(tensor.grad)]
         steps = self.found.setdefault(id(optimizer), [])
-        if given and steps is not None:
+        if given and steps is not None and not _has_converged(optimizer):
             asked = [tracked for tensor, tracked in parameters if not is_empty(tensor.grad)]
             has_rate = any(rate for _, rate in given)
             is_rounded = has_rate and all(_is_rounded(*pair) for pair in given)
@@ -304,6 +304,13 @@ def _forgotten(module: torch.nn.Module, held: frozenset[int]) -> set[int]:
     of_children = _ids(one for child in module.children() for one in child.parameters() if one.requires_grad)
     is_whole = bool(of_children) and of_children <= held
     return _ids(module.parameters(recurse=False)) - held if is_whole else set()
+
+
+def _has_converged(optimizer: torch.optim.Optimizer) -> bool:
+    """Return whether gradients are too small for LBFGS to step with them (torch 2.13, torch/optim/lbfgs.py)."""
+    group = optimizer.param_groups[0]
+    squares = sum(float(one.grad.square().sum()) for one in group["params"] if one.grad is not None)
+    return "tolerance_grad" in group and squares < max(group["tolerance_grad"] ** 2, group["tolerance_change"])
 
 
 def _is_rounded(parameter: torch.Tensor, rate: float) -> bool:
