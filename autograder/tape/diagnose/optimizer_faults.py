@@ -343,7 +343,7 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
     for place, those in leaves.items():
         if place in elsewhere:
             continue
-        names = name_of(state, those.values(), "a leaf")
+        names = name_of(state, those.values(), "a leaf") if those else and_more(spent[place].names, A_PARAMETER)
         steps = [flow.updated_at[number].text for number in those if number in flow.updated_at]
         steps += [spent[place].update.text] if place in spent else []
         read = _GRADIENT.search(updates[place].text)

@@ -63,10 +63,11 @@ class LeftGradient:
 
 @dataclass
 class SpentGradient:
-    """Gradients that an earlier step had used and that the one at `update` used again: the first steps of their parameters."""
+    """Gradients that an earlier step had used and that the one at `update` used again."""
 
     update: Place
-    steps: list[FirstStep]
+    steps: list[FirstStep]  # the first steps of their parameters
+    names: list[str]  # expressions that reach these parameters at the step
 
 
 class LeftGradients:
@@ -178,14 +179,21 @@ class LeftGradients:
 
     def _note_spent(self, parameters: list[torch.Tensor], here: Place) -> None:
         """Note the parameters whose gradients contain that of a call which a step for them has used, and of a later call."""
-        for parameter in parameters if not self.spent else ():
-            calls = self._inside.get(id(parameter), []) if parameter.grad is not None else []
-            uses = [self._uses[call] for call in calls if call in self._uses]
-            first = min((use.calls for use in uses if id(parameter) in use.parameters), default=len(self._calls))
-            step = self._first_steps.get(parameter)
-            if step is not None and calls and first <= calls[-1]:
-                added = self._calls[next(call for call in calls if call >= first)]
-                self.spent.setdefault(added, SpentGradient(here, [])).steps.append(step)
+        if self.spent:
+            return
+        found = [(one, added) for one in parameters if (added := self._added_to_used(one)) is not None]
+        names = names_in(list(self.program.frames())[::-1]) if found else {}
+        for parameter, added in found:
+            spent = self.spent.setdefault(self._calls[added], SpentGradient(here, [], []))
+            spent.steps += [self._first_steps[parameter]] if parameter in self._first_steps else []
+            spent.names += [names[id(parameter)]] if id(parameter) in names else []
+
+    def _added_to_used(self, parameter: torch.Tensor) -> int | None:
+        """Return the first call that added to a gradient of a parameter after a step for it had used that gradient, or None."""
+        calls = self._inside.get(id(parameter), []) if parameter.grad is not None else []
+        uses = [self._uses[call] for call in calls if call in self._uses]
+        first = min((use.calls for use in uses if id(parameter) in use.parameters), default=len(self._calls))
+        return next((call for call in calls if call >= first), None)
 
     def _end_step(self, _: torch.optim.Optimizer) -> None:
         """Forget the calls so far, also those that a closure made during the step."""

@@ -351,6 +351,7 @@ def test_gradients_that_a_step_of_a_long_run_uses_again_are_named(monkeypatch):
     verdict = verdict_of(HEAD + source)
     (fault,) = verdict.graph_faults
     assert (7, 2) == (fault.place.line, verdict.excerpt.last)
+    assert "gradient of net.weight and 1 more" in fault.sentence
 
 
 def test_the_time_limit_may_end_the_recording_at_the_start_of_a_call(monkeypatch):
