@@ -213,7 +213,9 @@ class ValuePrediction(_Prediction):
             translated("{name}: something else happened", name=self.name),
             saw=translated("you predicted {guess}", guess=_shown(guess)),
             expected=translated("{value}, the value of this program", value=_shown(value)),
-            look_at=translated("the picture of the run: go on step by step until it surprises you"),
+            look_at=translated("the picture of the run: go on step by step until it surprises you")
+            if _has_form(guess, _plain(value))
+            else translated("the number of values and their brackets: your prediction has others"),
         )
         self._refuse(text, _shown(guess))
 
@@ -227,6 +229,13 @@ class ValuePrediction(_Prediction):
                 look_at=translated("the cell above: write it, and run that cell"),
             )
         return guess
+
+
+def _has_form(guess: Any, value: Any) -> bool:
+    """Return whether a prediction has the lists of a value; None may stand for a list, as a missing gradient."""
+    if isinstance(guess, list | tuple) and isinstance(value, list | tuple):
+        return len(guess) == len(value) and all(map(_has_form, guess, value))
+    return guess is None or not (isinstance(guess, list | tuple) or isinstance(value, list | tuple))
 
 
 class CulpritPlan(_Prediction):
