@@ -846,6 +846,13 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "a loss inside vmap, whose tensors have no memory": """
+        net, x, y = nn.Linear(3, 1), torch.randn(4, 3), torch.randn(4, 1)
+        def loss(weights, x, y):
+            return nn.functional.mse_loss(torch.func.functional_call(net, weights, (x,)), y)
+        gradients = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(dict(net.named_parameters()), x, y)
+        net(x).sum().backward()
+        """,
     "gradients that are too small for LBFGS": """
         w = torch.full((2,), 1e-6, requires_grad=True)
         optimizer = torch.optim.LBFGS([w])

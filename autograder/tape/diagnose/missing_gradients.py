@@ -217,7 +217,10 @@ def _own_target(evidence: Evidence) -> Iterator[GraphFault]:
     for node in {node.place: node for node in state.graph.nodes if LOSS.match(node.name)}.values():
         kept = {save.name: save for save in node.saves}
         given, target = kept.get("self"), kept.get("target")
-        if given and target and (given.memory, given.start, given.stop) == (target.memory, target.start, target.stop):
+        # A tensor inside a transform of torch.func has no memory of its own.
+        if not (given and target and given.memory.size):
+            continue
+        if (given.memory, given.start, given.stop) == (target.memory, target.start, target.stop):
             tensors = [state.tensors.all[given.tensor]] if given.tensor is not None else []
             yield OWN_TARGET.at(
                 node.place,
