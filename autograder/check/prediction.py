@@ -214,7 +214,7 @@ class ValuePrediction(_Prediction):
             saw=translated("you predicted {guess}", guess=_shown(guess)),
             expected=translated("{value}, the value of this program", value=_shown(value)),
             look_at=translated("the picture of the run: go on step by step until it surprises you")
-            if _has_form(guess, _plain(value))
+            if _has_form(guess, value)
             else translated("the number of values and their brackets: your prediction has others"),
         )
         self._refuse(text, _shown(guess))
