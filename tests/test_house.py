@@ -206,6 +206,16 @@ CAUGHT_INSIDE = {
 }  # each is caught by the code that expects it  # fmt: skip
 
 
+def test_modules_and_functions_are_short():
+    """No module has more than 500 lines, and no function more than 60."""
+    for path in (ROOT / "autograder").rglob("*.py"):
+        text = path.read_text()
+        assert text.count("\n") <= 500, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno - node.lineno < 60, (path, node.name)
+
+
 def test_errors_are_of_one_family():
     """Each exception is an AutograderError, a verdict on an answer, a time limit, or caught inside the package."""
     bases = {

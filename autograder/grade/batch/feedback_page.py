@@ -318,7 +318,7 @@ def _missing(cell: NotebookNode, notebook: NotebookNode) -> str:
 
 def _shown(number: int, exercise: GradedExercise, notebook: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
     sign, words = SIGNS[exercise.status]
-    unsaid = {NO_ANSWER} if exercise.status == "not attempted" else set()  # the status says it
+    unsaid = [text for text in exercise.comments if (text, exercise.status) != (NO_ANSWER, "not attempted")]
     return {
         "anchor": f"exercise-{number}",
         "name": exercise.name,
@@ -327,9 +327,7 @@ def _shown(number: int, exercise: GradedExercise, notebook: NotebookNode, budget
         "words": translated(words),
         "points": exercise.points,
         "max_points": exercise.max_points,
-        "comments": [
-            translated(text) if text == NO_ANSWER else text for text in exercise.comments if text not in unsaid
-        ],
+        "comments": [translated(text) if text == NO_ANSWER else text for text in unsaid],
         "answers": [(_source(cell, budget), _outputs(cell, budget), _put_back(cell)) for cell in exercise.answers],
         "tests": [_test(cell, notebook, budget) for cell in exercise.tests],
     }
@@ -337,9 +335,8 @@ def _shown(number: int, exercise: GradedExercise, notebook: NotebookNode, budget
 
 def _as_sentence(reason: str, cell: NotebookNode) -> str:
     """Return a reason that begins with a capital, unless it begins with a name of the test."""
-    first = re.match(r"\w*", reason)
-    is_name = first is not None and first[0] in re.findall(r"\w+", cell.source)
-    return reason if is_name else reason[:1].upper() + reason[1:]
+    first = re.split(r"\W", reason, maxsplit=1)[0]
+    return reason if first in re.findall(r"\w+", cell.source) else reason[:1].upper() + reason[1:]
 
 
 def _test(cell: NotebookNode, notebook: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
