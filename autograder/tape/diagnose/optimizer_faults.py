@@ -334,8 +334,8 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
     for place, tracked, update in flow.used.twice:
         leaves.setdefault(place, {})[tracked.id] = tracked
         updates.setdefault(place, update)
-    spent = evidence.runs.left.spent if evidence.runs.excerpt is not None else {}
-    for place, one in spent.items():  # perhaps after the recorded part
+    reused = evidence.runs.left.reused if evidence.runs.excerpt is not None else {}
+    for place, one in reused.items():  # perhaps after the recorded part
         leaves.setdefault(place, {tracked.id: tracked for tracked in held_at(evidence, one.steps)})
         updates.setdefault(place, one.update)
     # A backward that fills gradients for another loss is reported where they are used.
@@ -343,11 +343,12 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
     for place, those in leaves.items():
         if place in elsewhere:
             continue
-        names = name_of(state, those.values(), "a leaf") if those else and_more(spent[place].names, A_PARAMETER)
+        names = name_of(state, those.values(), "a leaf") if those else and_more(reused[place].names, A_PARAMETER)
         steps = [flow.updated_at[number].text for number in those if number in flow.updated_at]
-        steps += [spent[place].update.text] if place in spent else []
+        steps += [reused[place].update.text] if place in reused else []
         read = _GRADIENT.search(updates[place].text)
-        clear = f"{read[1] if read else names.partition(' ')[0]}.grad = None"
+        name = read[1] if read else next(filter(None, map(state.name_of, those.values())), "")
+        clear = f"{name}.grad = None"
         if steps:
             clear = f"{_optimizer_in(steps[0])}.zero_grad()"
         yield USED_AGAIN.at(

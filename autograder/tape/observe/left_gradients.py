@@ -62,7 +62,7 @@ class LeftGradient:
 
 
 @dataclass
-class SpentGradient:
+class ReusedGradient:
     """Gradients that an earlier step had used and that the one at `update` used again."""
 
     update: Place
@@ -77,7 +77,7 @@ class LeftGradients:
 
     def __init__(self) -> None:
         self.found: dict[Place, LeftGradient] = {}
-        self.spent: dict[Place, SpentGradient] = {}  # by line of the call that added to the used gradients
+        self.reused: dict[Place, ReusedGradient] = {}  # by line of the call that added to the used gradients
         self._calls: list[Place] = []
         self._inside: dict[int, list[int]] = {}  # by id of a leaf, the numbers of the calls that its gradient contains
         self._uses: dict[int, FirstUse] = {}
@@ -157,7 +157,7 @@ class LeftGradients:
             self._note_without_step()
             here = self.program.here()
             self._note_cleared(filled, here)
-            self._note_spent(parameters, here)
+            self._note_reused(parameters, here)
             inside = {leaf: self._inside[leaf] for leaf in filled if leaf in self._inside}
             for leaf, (*earlier, last) in inside.items():
                 first = next((call for call in earlier if self._is_left(leaf, call, last)), None)
@@ -177,16 +177,16 @@ class LeftGradients:
         if counts:
             self.cleared.setdefault(here, Counter())[min(counts, key=lambda count: count[0])] += 1
 
-    def _note_spent(self, parameters: list[torch.Tensor], here: Place) -> None:
+    def _note_reused(self, parameters: list[torch.Tensor], here: Place) -> None:
         """Note the parameters whose gradients contain that of a call which a step for them has used, and of a later call."""
-        if self.spent:
+        if self.reused:
             return
         found = [(one, added) for one in parameters if (added := self._added_to_used(one)) is not None]
         names = names_in(list(self.program.frames())[::-1]) if found else {}
         for parameter, added in found:
-            spent = self.spent.setdefault(self._calls[added], SpentGradient(here, [], []))
-            spent.steps += [self._first_steps[parameter]] if parameter in self._first_steps else []
-            spent.names += [names[id(parameter)]] if id(parameter) in names else []
+            reused = self.reused.setdefault(self._calls[added], ReusedGradient(here, [], []))
+            reused.steps += [self._first_steps[parameter]] if parameter in self._first_steps else []
+            reused.names += [names[id(parameter)]] if id(parameter) in names else []
 
     def _added_to_used(self, parameter: torch.Tensor) -> int | None:
         """Return the first call that added to a gradient of a parameter after a step for it had used that gradient, or None."""

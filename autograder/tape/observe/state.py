@@ -115,7 +115,7 @@ class RunState:
         self.backward_calls.append(UNSEEN)
 
     def nodes_of_calls(self) -> list[list[int]]:
-        """Return the visited nodes of each call in `flow.calls`; none for the last call if the time limit ended the run at its start."""
+        """Return the visited nodes of each call in `flow.calls`; [] for a last call at whose start the time limit ended the run."""
         visited = self.visited[sum(call is UNSEEN for call in self.backward_calls) :]
         return visited + [[] for _ in self.flow.calls[len(visited) :]]
 
