@@ -125,7 +125,7 @@ def test_odd_submissions_have_results_too(unpacked):
     assert 3.0 == submitted(folder, {"work.zip": packed.getvalue()})["score"]
     ended = submitted(folder, {name: hand_in(folder, "ann", "return len(", "import os; os._exit(0); return len(")})
     assert 0.0 == ended["score"]
-    assert "ended" in ended["tests"][0]["output"]
+    assert "the process exited" in ended["tests"][0]["output"]
     forged = "open('results.json', 'w').write('{\\\\\\\"score\\\\\\\": 99}'); return len("
     assert submitted(folder, {name: hand_in(folder, "ann", "return len(", forged)})["score"] <= 3.0
 
