@@ -211,19 +211,17 @@ def _compare_structure(exercise: str, report: Report, wanted: list[str], attempt
     missing = sorted(set(wanted) - (report.outputs.keys() | report.others.keys()))
     if not missing:
         return
-    nothing, names = report.others == {"value": "NoneType"}, translated(", ").join(wanted)
-    # Of one result that should be several, none is missing: it may be any of them.
-    several = (
-        names
-        if [*report.outputs] == ["value"]
-        else translated("{names} (missing: {name})", names=names, name=missing[0])
-    )
+    nothing, is_single = report.others == {"value": "NoneType"}, [*report.outputs] == ["value"]
+    saw = ", ".join([*report.outputs, *(f"{name} ({kind})" for name, kind in report.others.items())])
+    expected = translated(", ").join(wanted)
+    if wanted == ["value"]:
+        expected = translated(ONE_RESULT)
+    elif not is_single:  # a single result may be any of the wanted ones
+        expected = translated("{names} (missing: {name})", names=expected, name=missing[0])
     raise Incorrect.of(
         translated("{exercise}: the function returns a different structure", exercise=exercise),
-        saw=translated(ONE_RESULT)
-        if [*report.outputs] == ["value"]
-        else ", ".join([*report.outputs, *(f"{name} ({kind})" for name, kind in report.others.items())]),
-        expected=translated(ONE_RESULT) if wanted == ["value"] else several,
+        saw=translated(ONE_RESULT) if is_single else saw,
+        expected=expected,
         look_at=translated(NONE_RETURNED) if nothing else attempt.name_changed() or translated("the return line"),
     )
 

@@ -209,13 +209,14 @@ class ValuePrediction(_Prediction):
         if _agree(guess, value):
             self._show_right(_shown(value))
             return
+        look_at = translated("the picture of the run: go on step by step until it surprises you")
+        if not _has_form(guess, value):
+            look_at = translated("the number of values and their brackets: your prediction has others")
         text = message(
             translated("{name}: something else happened", name=self.name),
             saw=translated("you predicted {guess}", guess=_shown(guess)),
             expected=translated("{value}, the value of this program", value=_shown(value)),
-            look_at=translated("the picture of the run: go on step by step until it surprises you")
-            if _has_form(guess, value)
-            else translated("the number of values and their brackets: your prediction has others"),
+            look_at=look_at,
         )
         self._refuse(text, _shown(guess))
 

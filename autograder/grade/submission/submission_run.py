@@ -50,15 +50,10 @@ class SubmissionRun:
         except WorkerEnded as error:
             known = {"number": self.count, "reason": str(error)}
             name = next((source.id for own, source in self.cells if own is cell and source is not None), "")
-            self.ended = (
-                Message(
-                    "grade.ended_in_named_cell|the program was ended in cell {number} ({name}): {reason}",
-                    name=name,
-                    **known,
-                )
-                if name
-                else Message("grade.ended_in_cell|the program was ended in cell {number}: {reason}", **known)
-            )
+            self.ended = Message("grade.ended_in_cell|the program was ended in cell {number}: {reason}", **known)
+            if name:
+                text = "grade.ended_in_named_cell|the program was ended in cell {number} ({name}): {reason}"
+                self.ended = Message(text, name=name, **known)
             cell.outputs = [ended_output(self.ended)]
             return None
         if isinstance(answer, messages.CellRan):
