@@ -43,7 +43,8 @@ def is_foreign(problem: Problem, in_backward: bool, source: str) -> bool:
     if line.startswith("raise ") and " from " not in line:
         return True
     if "NoneType" in problem.message:
-        return not (_reads_gradient(line, lines) or ".step(" in line)
+        is_closure = ".step(" in line and "real number" in problem.message  # one that returns no loss
+        return not (is_closure or _reads_gradient(line, lines))
     # An error of the engine is at the line that calls it; one of a custom backward or a hook, at a line of that function.
     calls_engine = in_backward and (not line or "backward" in line or "grad" in line)
     return not (calls_engine or _WORDS.search(problem.message))

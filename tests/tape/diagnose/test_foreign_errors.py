@@ -29,6 +29,7 @@ FOREIGN = {
     "an assertion": ("assert model.bias is None", "AssertionError"),
     "its own error": ("raise RuntimeError('the gradients are too large')", "RuntimeError"),
     "None": ("import re; re.search('a', 'b').group()", "AttributeError"),
+    "an environment that is None": ("env = None\nenv.step(0)", "AttributeError"),
     "a saved model": ("import io; torch.save(model, f := io.BytesIO())\nf.seek(0)\ntorch.load(f)", "UnpicklingError"),
     # Libraries that earlier tests import raise the limit.
     "endless recursion": ("import sys; sys.setrecursionlimit(1000)\nf = lambda x: f(x * 2)\nf(model.weight)", "RecursionError"),
