@@ -248,12 +248,12 @@ def followers(state: RunState) -> set[int]:
     return {number for number, one in state.flow.optimized.items() if id(one.memory) in copied}
 
 
-def held_at(evidence: Evidence, steps: Iterable[FirstStep]) -> list[TrackedTensor]:
-    """Return the recorded parameters with these first steps of the whole run."""
-    excerpt, flow = evidence.runs.excerpt, evidence.state.flow
+def recorded_steps(evidence: Evidence, steps: Iterable[FirstStep]) -> dict[int, FirstStep]:
+    """Return those of these first steps of the whole run whose parameters were recorded, by id of the parameter."""
+    excerpt, held = evidence.runs.excerpt, evidence.state.flow.first_held
     before = excerpt.first - 1 if excerpt else 0
-    found = {(step.calls - before, step.position) for step in steps}
-    return [flow.optimized[number] for number, at in flow.first_held.items() if at in found]
+    known = {(step.calls - before, step.position): step for step in steps}
+    return {number: known[at] for number, at in held.items() if at in known}
 
 
 def leaves_above(state: RunState, cut: Cut, sources: Sources | None = None) -> set[int]:
@@ -264,9 +264,10 @@ def leaves_above(state: RunState, cut: Cut, sources: Sources | None = None) -> s
 
 
 def leaves_of_losses(state: RunState, cut: Cut, in_losses: Container[int | None]) -> set[int]:
-    """Return the same without the tensors whose values were combined with a graph that has no part in a loss.
+    """Return the ids of the tensors that would receive the gradient of a loss without the cut.
 
-    These receive no gradient without the cut either. `in_losses` is the result of `nodes_of_losses`.
+    Values that the program combined only with a graph that reaches no loss are left out. `in_losses` is the result of
+    `nodes_of_losses`.
     """
     return leaves_above(state, cut, _sources_in(cut, in_losses, len(state.flow.calls)) if cut.joins else None)
 

@@ -21,12 +21,12 @@ from autograder.tape.diagnose.fault_words import (
     name_of,
     nodes_of_losses,
     reached_elsewhere,
+    recorded_steps,
     statement_at,
     tensors_of,
     words_on_cut,
 )
 from autograder.tape.observe.gradient_flow import Cut, StartedBackward
-from autograder.tape.observe.left_gradients import FirstStep
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
@@ -90,7 +90,7 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     state, flow = evidence.state, evidence.state.flow
     given = (leaf.id for leaves in state.given.values() for leaf in leaves)
     reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen, *followers(state)}
-    elsewhere, empty = reached_elsewhere(evidence), _without_gradient(evidence)
+    elsewhere, empty = reached_elsewhere(evidence), recorded_steps(evidence, evidence.runs.left.without_gradient)
     reached |= {number for number, step in empty.items() if step.is_updated}
     held = {number: one for number, one in flow.optimized.items() if flow.calls and number not in reached}
     without = {number for number, one in held.items() if number in empty or one.shape not in elsewhere}
@@ -118,14 +118,6 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
                 )
                 follows = join_messages((follows, also))
             yield _cut_fault(state, cut, follows, tensors)
-
-
-def _without_gradient(evidence: Evidence) -> dict[int, FirstStep]:
-    """Return the recorded parameters that had no gradient in any step of the whole run, by id, with their first steps."""
-    excerpt, held = evidence.runs.excerpt, evidence.state.flow.first_held
-    before = excerpt.first - 1 if excerpt else 0
-    empty = {(step.calls - before, step.position): step for step in evidence.runs.left.without_gradient}
-    return {number: empty[at] for number, at in held.items() if at in empty}
 
 
 def _only_reads(cut: Cut) -> bool:

@@ -15,13 +15,13 @@ from autograder.tape.diagnose.fault_words import (
     and_more,
     around,
     followers,
-    held_at,
     is_early_copy,
     leaves_above,
     leaves_of_losses,
     name_of,
     nodes_of_losses,
     reached_elsewhere,
+    recorded_steps,
     tensors_of,
 )
 from autograder.tape.observe.left_gradients import LeftGradient
@@ -50,11 +50,11 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     explained |= {number for cut in flow.cuts.values() for number in leaves_above(state, cut)}
     explained |= {leaf.id for leaves in state.given.values() for leaf in leaves}
     known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained
-    foreign = _names_of_foreign(evidence)
     places: dict[Place, list[TrackedTensor]] = {}
     for number, (place, tracked) in flow.steps.used.items():
         if number in flow.optimized and number not in known and tracked.shape not in elsewhere:
             places.setdefault(place, []).append(tracked)
+    foreign = _names_of_foreign(evidence) if places else set()
     for place, tensors in places.items():
         if foreign.issuperset(state.name_of(tensor) for tensor in tensors):
             continue
@@ -336,7 +336,7 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
         updates.setdefault(place, update)
     reused = evidence.runs.left.reused if evidence.runs.excerpt is not None else {}
     for place, one in reused.items():  # perhaps after the recorded part
-        leaves.setdefault(place, {tracked.id: tracked for tracked in held_at(evidence, one.steps)})
+        leaves.setdefault(place, {number: flow.optimized[number] for number in recorded_steps(evidence, one.steps)})
         updates.setdefault(place, one.update)
     # A backward that fills gradients for another loss is reported where they are used.
     elsewhere = {left.first for left in _left_gradients(evidence)}

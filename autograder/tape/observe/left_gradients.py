@@ -190,7 +190,9 @@ class LeftGradients:
 
     def _added_to_used(self, parameter: torch.Tensor) -> int | None:
         """Return the first call that added to a gradient of a parameter after a step for it had used that gradient, or None."""
-        calls = self._inside.get(id(parameter), []) if parameter.grad is not None else []
+        calls = self._inside.get(id(parameter), ()) if parameter.grad is not None else ()
+        if len(calls) < 2:  # as in each step of a program that clears gradients
+            return None
         uses = [self._uses[call] for call in calls if call in self._uses]
         first = min((use.calls for use in uses if id(parameter) in use.parameters), default=len(self._calls))
         return next((call for call in calls if call >= first), None)

@@ -309,8 +309,10 @@ def _forgotten(module: torch.nn.Module, held: frozenset[int]) -> set[int]:
 def _has_converged(optimizer: torch.optim.Optimizer) -> bool:
     """Return whether gradients are too small for LBFGS to step with them (torch 2.13, torch/optim/lbfgs.py)."""
     group = optimizer.param_groups[0]
+    if "tolerance_grad" not in group:
+        return False
     squares = sum(float(one.grad.square().sum()) for one in group["params"] if one.grad is not None)
-    return "tolerance_grad" in group and squares < max(group["tolerance_grad"] ** 2, group["tolerance_change"])
+    return squares < max(group["tolerance_grad"] ** 2, group["tolerance_change"])
 
 
 def _is_rounded(parameter: torch.Tensor, rate: float) -> bool:
