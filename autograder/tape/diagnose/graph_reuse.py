@@ -117,8 +117,9 @@ def _modified_graph(evidence: Evidence) -> Iterator[GraphFault]:
     call = state.backward_calls[rounds[-1] - len(calls)].call
     repeated = {node.place for node in state.graph.nodes if node.step > call}  # lines of the loop, and not above it
     for node in [state.graph.nodes[number] for number in evidence.raised_nodes if number is not None]:
-        write = _modified_below(state, node)
-        if node.step <= call and node.place in repeated and write is not None:
+        write, carried = _modified_below(state, node), _carried_node(state, node) or node
+        # Another network of the same class may run the node's line in the loop.
+        if node.step <= call and {node.place, carried.place} <= repeated and write is not None:
             yield _carried_fault(state, node, write.place, MODIFIED_IN_LOOP)
 
 

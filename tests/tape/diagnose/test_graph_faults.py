@@ -158,6 +158,31 @@ def test_a_state_whose_graph_was_modified_is_named():
     exec(f"{text}    state = state.detach()", {})
 
 
+def test_a_list_that_was_filled_before_the_loop_is_no_carried_value():
+    """The rounds use elements that another loop computed; a second network of the class runs the same line in each round."""
+    lines = """
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)
+
+            def forward(self, x):
+                return self.b(torch.relu(self.a(x)))
+
+        policy, value = Net(), Net()
+        step = torch.optim.SGD(policy.parameters(), lr=0.1).step
+        logs = []
+        for _ in range(3):
+            log = policy(torch.randn(2, 3)).sum()
+            logs.append(log)
+        for i in range(3):
+            (logs[i] * value(torch.randn(2, 3)).sum().detach()).backward()
+            step()
+        """
+    verdict = verdict_of(HEAD + dedent(lines))
+    assert ("raises-backward", ()) == (verdict.outcome, verdict.graph_faults)
+
+
 def test_a_value_has_no_name_of_a_called_function():
     """The function calls the value `loss`, and the line below its call binds this name to another tensor."""
     text = HEAD + (
