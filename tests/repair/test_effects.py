@@ -355,6 +355,20 @@ def test_of_two_slopes_a_repair_keeps_that_of_the_loss_that_ran():
     assert ("h = h * 2", True, "") == (first.after.strip(), first.proven, first.changes)
 
 
+@pytest.mark.parametrize("is_used", [False, True], ids=["printed", "in a later loss"])
+def test_values_for_numpy_are_intended_if_no_later_loss_contains_them(is_used):
+    """A change to `detach()` keeps the training if the values are only printed. In a loss, they might need their graph."""
+    use = "scale = float(a.sum())" if is_used else ""
+    end = "(scale * w.exp()).sum().backward()" if is_used else "print(a)"
+    head = "import torch\nw, scale = torch.ones(2, requires_grad=True), 1.0\nloss = (w * w).sum()\nloss.backward()\n"
+    text = head + f"a = loss.numpy()\n{use}\n{end}\n"
+    factory = factory_of_text(text, "train.py")
+    first = find_repairs(factory, record_program(factory.original).verdict, prove).fixes[0]
+
+    assert "a = loss.detach().numpy()" == first.after.strip()
+    assert ("before its next backward" in first.changes) if is_used else ("" == first.changes)
+
+
 def test_a_proof_asks_for_the_outcome_alone():
     """Right gradients are computed entry by entry once, for the program as it is, and not again for each change that is tried."""
     source = (

@@ -30,6 +30,7 @@ from autograder.tape.run.programs.program import Program
 from autograder.tape.run.storages import fingerprint
 
 REFUSED = "leaf Variable that requires grad is being used in an in-place operation"  # PyTorch 2.13 and 2.15
+FOR_NUMPY = "Can't call numpy() on Tensor that requires grad"
 # PyTorch 2.6 to 2.15 refuse to modify these views.
 REFUSED_VIEWS = re.compile("a view of a leaf Variable|is a view and is being modified|Can't detach views")
 FEW = 8  # number of operations in a moving average of two parameters
@@ -41,12 +42,20 @@ class PermittedLeafWrites(TorchFunctionMode):
     If the new value itself requires grad, it is not written under `no_grad`, because its graph would be lost and with
     it the intended computation. A leaf that is not a parameter is first replaced by a copy that has a `grad_fn`. For a
     parameter (as in the inner step of MAML), the error is raised.
+
+    It also gives NumPy the values of a tensor that requires grad. This is intended only if no later loss depends on
+    them, so `refused` is the error that the next backward call of the run raises.
     """
+
+    refused: RuntimeError | None = None
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         try:
             return func(*args, **(kwargs or {}))
         except RuntimeError as error:
+            if args and isinstance(args[0], torch.Tensor) and message_of(error).startswith(FOR_NUMPY):
+                self.refused = error
+                return func(args[0].detach(), *args[1:], **(kwargs or {}))
             if args and isinstance(args[0], torch.Tensor) and may_be_copied(args[0], message_of(error)):
                 return _write_into_copy(func, error, *args, **(kwargs or {}))
             if REFUSED not in message_of(error):
@@ -197,12 +206,14 @@ class IntendedRun(TrialRun):
 
     def __post_init__(self) -> None:
         self._copies = ClonedSavesRun()
+        self._writes = PermittedLeafWrites()
 
     @contextlib.contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """Return the context for the program's code."""
         views = SingleViews() if self.takes_views_singly else contextlib.nullcontext()
-        with self._copies.around(program), PermittedLeafWrites(), views, super().around(program):
+        self._writes = PermittedLeafWrites()
+        with self._copies.around(program), self._writes, views, super().around(program):
             yield
         for call, outdated in zip(self.calls, self._outdated, strict=False):
             call.given = [(leaf, value) for leaf, value in call.given if leaf not in outdated & self._later.unused]
@@ -210,6 +221,8 @@ class IntendedRun(TrialRun):
 
     def before_backward(self, call: Backward) -> None:
         """Note the gradients of the leaves that this backward will not reach."""
+        if self._writes.refused is not None:
+            raise self._writes.refused
         self._copies.before_backward(call)
         super().before_backward(call)
         self._outdated.append({id(leaf) for leaf in self._later.before_backward(call)})
