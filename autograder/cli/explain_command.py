@@ -109,7 +109,12 @@ class ExplainRun:
         try:
             with _discard_stdout():
                 recording = explain_program(
-                    self.factory, repair=not chosen.no_repair, budget=budget, scope=scope, first=self.first_answer
+                    self.factory,
+                    repair=not chosen.no_repair,
+                    budget=budget,
+                    scope=scope,
+                    first=self.first_answer,
+                    compared=self.store_comparison,
                 )
         except UnknownOutcomeError as error:
             if chosen.json:
@@ -139,6 +144,10 @@ class ExplainRun:
             fix = best_fix(recording.verdict.fixes, unproven=self.chosen.unproven)
             return as_patch(fix) if fix else ""
         return view.as_text(recording) if self.chosen.steps else view.as_screen(recording)
+
+    def store_comparison(self, recording: Recording) -> None:
+        """Store the outcome of the compared gradients as the preliminary answer, before the recording."""
+        self.partial.leave(_exit_code(recording), self.answer(recording))
 
     def first_answer(self, recording: Recording) -> None:
         """Store the outcome and the line as the preliminary answer, before the search for fixes."""
@@ -310,7 +319,7 @@ def _explain(chosen: argparse.Namespace) -> int:
         except ProcessEndedError as error:  # a changed program may crash, or go on to a call of `os._exit`
             preliminary, problem = 2, UnfinishedError(text_of_end(chosen.shown, str(error)))
         stored = partial.found()
-        if stored is None:
+        if stored is None or not stored[preliminary]:
             raise problem
         print(stored[preliminary], end="")
         return stored[0]

@@ -53,6 +53,7 @@ def explain_program(
     budget: Budget | None = None,
     scope: Scope = WHOLE,
     first: Callable[[Recording], None] | None = None,
+    compared: Callable[[Recording], None] | None = None,
 ) -> Recording:
     """Return the recording of a program, with fixes and notes on them in its verdict.
 
@@ -63,12 +64,13 @@ def explain_program(
             spent.
         scope: which backward call of a long run to record.
         first: called with the recording before the search for fixes.
+        compared: called before a recording that may exceed the time, with the verdict of the comparison alone.
 
     Raises:
         ProgramError: if the program cannot be run; the message gives the reason and the next step in one sentence.
     """
     with (budget or Budget(SECONDS)).active():
-        recording = record_program(factory.original, scope=replace(scope, has_steps=False))
+        recording = record_program(factory.original, scope=replace(scope, has_steps=False), compared=compared)
         error, part = recording.verdict.error, _until_error(factory, recording)
         if part is not None:
             earlier = record_program(part.original, scope=scope)
@@ -112,10 +114,16 @@ def explain_cell(source: str, space: dict[Any, Any], *, repair: bool = True) -> 
             return _with_fixes(recording, factory, WHOLE, has_repairs=verdict.outcome != "correct"), value
 
 
-def record_program(program: Program, seconds: float = RUN_SECONDS, scope: Scope = WHOLE) -> Recording:
+def record_program(
+    program: Program,
+    seconds: float = RUN_SECONDS,
+    scope: Scope = WHOLE,
+    compared: Callable[[Recording], None] | None = None,
+) -> Recording:
     """Return the recording of a program: the state of autograd during the run, and the verdict without fixes.
 
-    Of a long run, the part `scope` is recorded; its other backward calls are only compared.
+    Of a long run, the part `scope` is recorded; its other backward calls are only compared. If the comparison took much
+    of the time, `compared` receives its verdict first.
 
     Raises:
         ProgramError: if the program could not be run; after a timeout, the attribute `recording` has its first seconds.
@@ -131,7 +139,12 @@ def record_program(program: Program, seconds: float = RUN_SECONDS, scope: Scope 
             raise
         if not scope.has_steps and (alone := unknown_outcome.recording_of_error(program, plain)) is not None:
             return alone
-        evidence = _evidence(runner, all_runs(runner, plain, scope, observer))
+
+        def only_compared(runs: Runs) -> None:
+            if compared is not None and (evidence := Evidence(runs)).outcome == "correct":
+                compared(assemble(program, evidence))
+
+        evidence = _evidence(runner, all_runs(runner, plain, scope, observer, only_compared))
         unknown_outcome.refuse_unfollowed(evidence)
         unknown_outcome.refuse_uncompared(evidence)
         if unknown_outcome.is_unexplained(evidence):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from autograder.tape.internals.mode_stack import eager_calls, eager_random_numbers
@@ -15,6 +16,7 @@ from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_u
 from autograder.tape.recording.verdict_types import Excerpt
 from autograder.tape.run.budget import current_budget
 from autograder.tape.run.finished_run import CompilingTookTooLong, Run, is_out_of_time, time_was_up
+from autograder.tape.run.programs.program import Program
 from autograder.tape.run.runner import Runner
 from autograder.tape.run.snapshot import Snapshot
 
@@ -30,6 +32,7 @@ PATIENCE = 0.8  # share of the remaining time that a run without a finished back
 # Share of the remaining time; if a run with an error took more, other runs do not continue beyond the error.
 SLOW = 0.05
 TWO_MORE = 1 / 3  # largest share of the remaining time that one run takes if two more runs follow
+SHORT = 0.5  # share of the budget; if less is left after the comparison, its result is given before the recording
 RECORDING = 0.8  # share of the remaining time for the recording of a run without an error
 SLOWER = 20  # limit for the ratio of an observed and a plain run (about 10 for small tensors)
 BEGINNING = 2.0  # seconds to record of a program that does not end
@@ -82,15 +85,24 @@ def first_run(runner: Runner, scope: Scope, observer: Observer | None = None) ->
         return run
 
 
-def all_runs(runner: Runner, plain: Run, scope: Scope, observer: Observer | None = None) -> Runs:
+def all_runs(
+    runner: Runner,
+    plain: Run,
+    scope: Scope,
+    observer: Observer | None = None,
+    compared: Callable[[Runs], None] | None = None,
+) -> Runs:
     """Return the plain run with all others. The run that determines the outcome comes first, because time may be short.
 
-    `observer` is the observer of the plain run, if it had one.
+    `observer` is the observer of the plain run, if it had one. If the comparison took much of the time, `compared` is
+    called with its runs, because one long call of PyTorch can make the recording exceed the rest of the budget.
     """
     eager = repeated(runner, plain) if plain.compiled else plain
     runner = _slower(runner)
     current_budget().stage = "comparing with copies of the saved tensors"
     copies, copied = _run_with_copies(runner, eager, scope)
+    if compared is not None and plain.error is None and current_budget().left < SHORT * current_budget().seconds:
+        compared(_unrecorded(runner.program, eager, copies, copied, scope))
     runs = _recorded(runner, eager, copies, copied, scope, observer)
     parted = diverged_at(eager, copied, runs.limit)
     if parted is not None and not any(save.changed and save.call == parted for save in runs.observer.state.consumed):
@@ -144,6 +156,14 @@ def _recorded(
         effect = effect_of_untracked_writes(runner, observer, asked=asked, corrected=corrected)
     excerpt = recorded_part(excerpt, plain, copied, observed)
     return Runs(plain, observed, copied, observer, effect, trace, copies.trace, copies.left, excerpt)
+
+
+def _unrecorded(program: Program, plain: Run, copies: ClonedSavesRun, copied: Run, scope: Scope) -> Runs:
+    """Return the runs without a recorded one."""
+    missing = Run(error=time_was_up())
+    excerpt = recorded_part(excerpt_of(plain, copied, scope, copies.left), plain, copied, missing)
+    effect, trace = UntrackedEffect(), BackwardTrace()
+    return Runs(plain, missing, copied, Observer(program), effect, trace, copies.trace, copies.left, excerpt)
 
 
 def _observe(runner: Runner, first: int, known: tuple[Observer, Run] | None) -> tuple[Observer, Run]:

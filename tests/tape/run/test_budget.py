@@ -318,6 +318,17 @@ def test_a_program_of_which_nothing_is_known_in_time_is_one_sentence(tmp_path):
     assert re.search(r"still running after ([\d.]+ of the )?3 seconds", done.stderr)
 
 
+@pytest.mark.parametrize("wrong", [False, True])
+def test_compared_gradients_are_an_answer_before_a_recording_that_may_take_too_long(monkeypatch, wrong):
+    """One long call of PyTorch may exceed the rest of the time. Only correct gradients are an answer without a line."""
+    monkeypatch.setattr(all_runs, "SHORT", 1.0)  # as if the comparison had taken most of the time
+    seen, text = [], training(3, "== 2" if wrong else "== 3")
+    explain_program(factory_of_text(text, "train.py"), repair=False, compared=seen.append)
+
+    assert [] == seen if wrong else "correct" == seen[0].verdict.outcome
+    assert wrong or "before a backward call was recorded" in as_screen(seen[0])
+
+
 def test_the_time_told_is_the_time_that_was_given():
     """A run with the rest of a budget is reported with the whole budget, not the rest."""
     endless = from_source("while True: pass")
