@@ -25,8 +25,10 @@ from autograder.tape.recording.verdict_types import Excerpt, GraphFault, Verdict
 from autograder.tape.run.budget import current_budget
 from autograder.tape.run.finished_run import is_out_of_time
 
-# In the order of the report.
+# In the order of the report: first the kinds that read an error's own message.
 KINDS = (
+    refused_tensors.REFUSED_TENSOR,
+    rule_errors.BROKEN_RULE,
     missing_gradients.LOST_LEAF,
     graph_reuse.FREED_GRAPH,
     missing_gradients.MISSING,
@@ -34,9 +36,7 @@ KINDS = (
     modes.LEFT_ON,
     modes.NOT_RECORDED,
     backward_errors.UNUSED_TARGET,
-    refused_tensors.REFUSED_TENSOR,
     backward_errors.CUSTOM_BACKWARD,
-    rule_errors.BROKEN_RULE,
     rule_errors.NOTHING_REQUIRED,
     graph_cut.GRAPH_CUT,
     modes.STALE_CAST,
