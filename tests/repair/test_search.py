@@ -540,6 +540,21 @@ def test_a_value_from_before_the_loop_is_computed_in_it():
     assert (True, True) == (fault.was_run, "+    seen = enc" in fault.diff)
 
 
+@pytest.mark.parametrize(
+    ("made", "new"),
+    [("torch.tensor(values", "torch.stack(values)"), ("torch.tensor(np.mean(values)", "torch.stack(values).mean()")],
+)
+def test_a_list_of_numbers_becomes_a_list_of_tensors(made, new):
+    """The list keeps the losses, and the loss is computed from them, so that backward reaches the network."""
+    text = (
+        "import torch, numpy as np\nnet, values = torch.nn.Linear(2, 1), []\nfor x in torch.ones(3, 2):\n"
+        f"    values.append(net(x).exp().item())\n{made}, requires_grad=True).sum().backward()\n"
+    )
+    (fault,) = explain_program(factory_of_text(text, "bug.py")).verdict.graph_faults
+    assert (True, True) == (fault.was_run, f"+{new}.sum()" in fault.diff)
+    assert "+    values.append(net(x).exp())" in fault.diff
+
+
 def test_a_change_whose_run_the_time_limit_ends_is_suggested_before_another(monkeypatch):
     """The gradients of `one` are not cleared. Once the time is over, no other change is named than the one that ran last."""
     text = (

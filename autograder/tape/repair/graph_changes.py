@@ -70,10 +70,22 @@ def _uncut(source: EditableSource, node: ast.AST) -> Edit | None:
         return Edit(source.span(node)[0], edit.stop, source.apply_to(inner, _uncuts(source, inner)))
     if inner is None:
         return None
+    if isinstance(inner, ast.Call) and source.of(inner.func) in ("np.mean", "np.sum", "numpy.mean", "numpy.sum"):
+        return (
+            source.replace(node, f"torch.stack({source.of(inner.args[0])}).{called(inner)}()") if inner.args else None
+        )
     text = source.apply_to(inner, _uncuts(source, inner))
-    is_list = isinstance(inner, ast.List | ast.ListComp) and called(node) != "deepcopy"  # type: ignore[arg-type]
+    is_list = called(node) != "deepcopy" and _is_list(source, inner)  # type: ignore[arg-type]
     plain = text if source.factor(inner) == source.of(inner) else f"({text})"
     return source.replace(node, f"torch.stack({text})" if is_list else plain)
+
+
+def _is_list(source: EditableSource, node: ast.expr) -> bool:
+    """Return whether an expression is a list, or the name of a list that the program makes."""
+    values = [node]
+    if isinstance(node, ast.Name):
+        values = [made.value for made in source.nodes(ast.Assign) if node.id in map(source.of, made.targets)]
+    return any(isinstance(value, ast.List | ast.ListComp) for value in values)
 
 
 def _no_leaf(source: EditableSource, statement: ast.stmt) -> Iterator[Edit]:
