@@ -33,7 +33,9 @@ def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
     if returned is None:
         return
     name, expected, got, index, got_shape, expected_shape, position = returned.groups()
-    place = next(_definitions_of_backward(evidence.trees, name), None)
+    classes = ((file, node) for file, node in evidence.nodes(ast.ClassDef) if node.name == name)
+    methods = ((file, one) for file, node in classes for one in node.body if isinstance(one, ast.FunctionDef))
+    place = next((Place(file, one.lineno, "def backward") for file, one in methods if one.name == "backward"), None)
     if place is None:
         return
     if position is not None:
@@ -60,15 +62,6 @@ def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
             "custom.return_shape_of_argument|Return each gradient with the shape of its argument, in the order of the arguments.",
             name=name, got=got_shape, expected=expected_shape, number=int(index) + 1,
         )  # fmt: skip
-
-
-def _definitions_of_backward(trees: dict[str, ast.Module], name: str) -> Iterator[Place]:
-    """Yield the line of `def backward` in each class of this name."""
-    for file, tree in trees.items():
-        classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name)
-        for statement in (statement for node in classes for statement in node.body):
-            if isinstance(statement, ast.FunctionDef) and statement.name == "backward":
-                yield Place(file, statement.lineno, "def backward")
 
 
 CUSTOM_BACKWARD = FaultKind("gradients of a custom backward", _custom_backward)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import torch
 from msgspec.structs import replace
@@ -24,8 +26,9 @@ from autograder.tape.oracle.gradient_comparison import (
     gradients_of,
 )
 from autograder.tape.oracle.untracked_writes import UntrackedEffect
-from autograder.tape.recording.verdict_types import Outcome, Problem
+from autograder.tape.recording.verdict_types import GraphFault, Outcome, Problem
 
+N = TypeVar("N", bound=ast.AST)
 # Compiled functions add in another order, and keep float32 where eager mode rounds intermediate results to bfloat16.
 LOW_PRECISION = (torch.float16, torch.bfloat16)
 LOW_PRECISION_LIMIT = 5e-2
@@ -64,6 +67,16 @@ class Evidence:
         statements = self.state.statements
         trees = {statements.program.shown(file): tree_of_file(file) for file in statements.files}
         return {file: tree for file, tree in trees.items() if tree is not None}
+
+    def nodes(self, *kinds: type[N]) -> Iterator[tuple[str, N]]:
+        """Yield the nodes of these types in the trees, each with the name of its file."""
+        walked = ((file, node) for file, tree in self.trees.items() for node in ast.walk(tree))
+        return ((file, node) for file, node in walked if isinstance(node, kinds))
+
+    @cached_property
+    def faults(self) -> dict[str, tuple[GraphFault, ...]]:
+        """The graph faults that were searched so far, by kind."""
+        return {}
 
     @cached_property
     def got(self) -> Gradients:

@@ -44,6 +44,12 @@ class FaultKind:
     find: Callable[[Evidence], Iterator[GraphFault]]
     after_error: bool = True  # whether to search for it after an error of the program
 
+    def found(self, evidence: Evidence) -> tuple[GraphFault, ...]:
+        """Return the faults of this kind. They are searched once, because other kinds and the notes ask for them, too."""
+        if self.name not in evidence.faults:
+            evidence.faults[self.name] = tuple(self.find(evidence))
+        return evidence.faults[self.name]
+
     def at(
         self, at: Place, effect: str, change: str, tensors: tuple[FaultyTensor, ...] = (), /, **values: object
     ) -> GraphFault:
@@ -291,6 +297,11 @@ def _sources_in(cut: Cut, nodes: Container[int | None], calls: int) -> Sources:
         return cut.sources
     used = frozenset().union(*(sources for sources in behind if sources))
     return {number: source for number, source in cut.sources.items() if number in used}
+
+
+def lines_with(text: re.Pattern[str], state: RunState) -> list[Place]:
+    """Return the lines that ran and contain a text, as often as they ran."""
+    return [step.place for step in state.finished_steps if step.place and text.search(step.place.text)]
 
 
 def around(tree: ast.Module | None, kind: type[T], line: int) -> list[T]:

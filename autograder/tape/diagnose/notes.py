@@ -116,7 +116,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             "note.observer_stopped|The observer stopped early: {failure}. Please report it with this program.",
             failure=repr(evidence.runs.observer.failure),
         )
-    if (call := evidence.not_finite_call) is not None and not any(NOT_FINITE.find(evidence)):
+    if (call := evidence.not_finite_call) is not None and not NOT_FINITE.found(evidence):
         yield Message(
             "note.not_finite|Backward call number {number} computes nan or inf, also with private copies of the saved "
             "tensors, so no in-place modification causes it. torch.autograd.set_detect_anomaly(True) names the operation "

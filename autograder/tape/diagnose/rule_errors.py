@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import NAMELESS, FaultKind, name_of, statement_at
+from autograder.tape.diagnose.fault_words import NAMELESS, FaultKind, lines_with, name_of, statement_at
 from autograder.tape.diagnose.graph_cut import GRAPH_CUT, NO_HISTORY
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
@@ -197,10 +197,10 @@ def _nothing_required(evidence: Evidence) -> Iterator[GraphFault]:
     # A gradient that an earlier call computed is another fault, `UNUSED_TARGET`.
     if NO_HISTORY not in error or not calls or not calls[-1].recording or calls[-1].of is not None:
         return
-    if next(GRAPH_CUT.find(evidence), None):
+    if GRAPH_CUT.found(evidence):
         return
     last = calls[-1].place
-    for place in _freezing_lines(evidence)[-1:] if any(one.parameter for one in state.tensors.all) else ():
+    for place in lines_with(_FREEZES, state)[-1:] if any(one.parameter for one in state.tensors.all) else ():
         yield NOTHING_REQUIRED.at(
             place,
             "required.frozen|it sets requires_grad to False, and backward at {place} finds no tensor that requires grad.",
@@ -224,24 +224,17 @@ def _nothing_required(evidence: Evidence) -> Iterator[GraphFault]:
         )
 
 
-def _freezing_lines(evidence: Evidence) -> list[Place]:
-    """Return the lines that ran and set requires_grad to False, in the order in which they first ran."""
-    ran = dict.fromkeys(step.place for step in evidence.state.finished_steps if step.place is not None)
-    return [place for place in ran if _FREEZES.search(place.text)]
-
-
 def _wanted(evidence: Evidence) -> list[TrackedTensor]:
     """Return the tensors whose gradients the program wants: it reads their `.grad`, asks for it later, or has an optimizer of them.
 
     Without such a tensor, return the only one that the program made and named.
     """
     state, names = evidence.state, set[str]()
-    for tree in evidence.trees.values():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr in ("grad", "requires_grad", "requires_grad_"):
-                names.add(ast.unparse(node.value))
-            elif isinstance(node, ast.Call) and "optim" in ast.unparse(node.func) and node.args:
-                names |= {ast.unparse(part) for part in getattr(node.args[0], "elts", ())}
+    for _, node in evidence.nodes(ast.Attribute):
+        names |= {ast.unparse(node.value)} if node.attr in ("grad", "requires_grad", "requires_grad_") else set()
+    for _, call in evidence.nodes(ast.Call):
+        if "optim" in ast.unparse(call.func) and call.args:
+            names |= {ast.unparse(part) for part in getattr(call.args[0], "elts", ())}
     floating = (one for one in state.tensors.all if one.name and re.match("b?float|complex", one.dtype))
     made = {one.name: one for one in floating if not one.requires_grad and not one.made}
     asked = [one for name, one in made.items() if name in names]

@@ -52,7 +52,7 @@ def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
     found: dict[Any, Any] = {}
     for kind in KINDS:
         is_asked = kind.after_error or not evidence.outcome.startswith("raises")
-        for fault in kind.find(evidence) if is_asked else ():
+        for fault in kind.found(evidence) if is_asked else ():
             found.setdefault(fault.place, _of_part(fault, evidence.runs.excerpt))
     return tuple(found.values())
 
