@@ -18,6 +18,7 @@ from autograder.tape.diagnose.fault_words import (
     is_early_copy,
     leaves_above,
     leaves_of_losses,
+    lines_with,
     name_of,
     nodes_of_losses,
     reached_elsewhere,
@@ -94,7 +95,7 @@ def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
 def _unfrozen(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the last line that let parameters require grad after a step, if no optimizer holds them."""
     state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
-    lines = [one.place for one in state.finished_steps if one.place and _UNFREEZES.search(one.place.text)]
+    lines = lines_with(_UNFREEZES, state)
     if not lines or evidence.runs.excerpt is not None:
         return
     known = flow.optimized.keys() | steps.unoptimized.keys() | _used_otherwise(evidence)
@@ -216,7 +217,7 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _names_of_foreign(evidence: Evidence) -> set[str | None]:
-    return {tensor.name for fault in _foreign(evidence) for tensor in fault.tensors}
+    return {tensor.name for fault in FOREIGN.found(evidence) for tensor in fault.tensors}
 
 
 def _written(state: RunState) -> set[Memory]:
@@ -269,8 +270,7 @@ def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _reads_gradients(evidence: Evidence) -> bool:
     """Return whether a line of the program uses or sets a `.grad` of a parameter, or a hook does."""
-    statements = ((tree, node) for tree in evidence.trees.values() for node in ast.walk(tree))
-    return any(isinstance(node, ast.stmt) and _reads_gradient(tree, node) for tree, node in statements)
+    return any(_reads_gradient(evidence.trees[file], node) for file, node in evidence.nodes(ast.stmt))
 
 
 def _reads_gradient(tree: ast.Module, statement: ast.stmt) -> bool:
@@ -302,7 +302,7 @@ def _clipped_early(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _clipped_late(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements of loops that clip gradients after the step that uses them."""
-    for file, loop in _loops(evidence):
+    for file, loop in evidence.nodes(ast.For, ast.While):
         names = (getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(loop))
         if not any("clip_grad_" in name for name in names if isinstance(name, str)):
             continue
@@ -319,19 +319,13 @@ def _clipped_late(evidence: Evidence) -> Iterator[GraphFault]:
             )
 
 
-def _loops(evidence: Evidence) -> Iterator[tuple[str, ast.For | ast.While]]:
-    """Yield the loops of the program, each with its file."""
-    for file, tree in evidence.trees.items():
-        yield from ((file, node) for node in ast.walk(tree) if isinstance(node, ast.For | ast.While))
-
-
 def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the backward calls that add to gradients of an earlier update, if a later update uses the sum."""
     state, flow = evidence.state, evidence.state.flow
-    flow.used.update(flow.reached.values(), state.writes)  # those after the last backward
+    flow.find_updates(state.writes)  # those after the last backward
     leaves: dict[Place, dict[int, TrackedTensor]] = {}
     updates: dict[Place, Place] = {}
-    for place, tracked, update in flow.used.twice:
+    for place, tracked, update in flow.used_twice:
         leaves.setdefault(place, {})[tracked.id] = tracked
         updates.setdefault(place, update)
     reused = evidence.runs.left.reused if evidence.runs.excerpt is not None else {}
@@ -412,7 +406,7 @@ def _not_stored(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements of loops that compute an update and do not store it, without those of steps without effect."""
     idle = evidence.state.flow.steps.idle.found.values()
     known = {(steps[0].place.file, steps[0].place.line) for steps in idle if steps}
-    loops = _loops(evidence)
+    loops = evidence.nodes(ast.For, ast.While)
     statements = {node: file for file, loop in loops for node in ast.walk(loop) if isinstance(node, ast.Expr)}
     for statement, file in statements.items():
         update = _as_update(statement.value)
@@ -440,9 +434,8 @@ def _as_update(value: ast.expr) -> str:
 
 def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements that name a method without a call, and the optimizers of a loop without a step."""
-    nodes = [(file, node) for file, tree in evidence.trees.items() for node in ast.walk(tree)]
-    for file, node in nodes:
-        if isinstance(node, ast.Expr) and getattr(node.value, "attr", "") in ("backward", "step", "zero_grad"):
+    for file, node in evidence.nodes(ast.Expr):
+        if getattr(node.value, "attr", "") in ("backward", "step", "zero_grad"):
             code = ast.unparse(node)
             yield NOT_CALLED.at(
                 Place(file, node.lineno, code),
@@ -455,14 +448,14 @@ def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
     not_stepped = {one.memory for number, one in flow.reached.items() if number not in flow.optimized}
     # The program may update these parameters itself.
     if len(calls) > len(set(calls)) and not_stepped - _written(state) and not _reads_gradients(evidence):
-        yield from _never_stepped(evidence, nodes)
+        yield from _never_stepped(evidence)
 
 
-def _never_stepped(evidence: Evidence, nodes: list[tuple[str, ast.AST]]) -> Iterator[GraphFault]:
+def _never_stepped(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that make an optimizer which the program only clears gradients with."""
-    stepped = {ast.unparse(node.value) for _, node in nodes if isinstance(node, ast.Attribute) and node.attr == "step"}
-    for file, node in nodes:
-        made = isinstance(node, ast.Assign) and _OPTIMIZER.match(ast.unparse(node))
+    stepped = {ast.unparse(node.value) for _, node in evidence.nodes(ast.Attribute) if node.attr == "step"}
+    for file, node in evidence.nodes(ast.Assign):
+        made = _OPTIMIZER.match(ast.unparse(node))
         name = made[1].rpartition(".")[2] if made else ""
         if not made or any(owner.rpartition(".")[2] == name for owner in stepped):
             continue
@@ -474,7 +467,7 @@ def _never_stepped(evidence: Evidence, nodes: list[tuple[str, ast.AST]]) -> Iter
         )
         if used == 1 + clears and (clears or not stepped):
             yield NOT_CALLED.at(
-                Place(file, node.lineno, ast.unparse(node)),  # type: ignore[attr-defined]
+                Place(file, node.lineno, ast.unparse(node)),
                 "call.step|no line calls the step() of {name}, so it updates no parameter.",
                 "call.add_step|Call it after backward: `{name}.step()`.",
                 name=made[1],

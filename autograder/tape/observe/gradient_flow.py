@@ -34,6 +34,7 @@ _OF_SHAPE = "_like"  # the end of the names of functions such as `randn_like`
 _SUMS = {"add", "add_", "sub", "sub_", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "rsub", "__isub__"}
 _TAKES_VALUES = {"data", "detach", "detach_", "item", "tolist", "numpy", "__array__", "__float__"}
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
+_UPDATE = re.compile(r"step|grad|update")
 _READS_ONLY = re.compile(r"zero_grad|clip_grad")  # methods that read gradients without a use of their values
 
 
@@ -117,7 +118,10 @@ class GradientFlow:
         # ids of tensors that did not require grad when an operation of the graph used them
         self.constant: set[int] = set()
         self.steps, self.modes = OptimizerSteps(), ModeSwitches()
-        self.reads, self.used = ReadGradients(), UsedGradients()
+        self.reads, self._used = ReadGradients(), UsedGradients()
+        # leaves whose gradients two updates used, with the lines of the backward between them and of the second update
+        self.used_twice: list[tuple[Place, TrackedTensor, Place]] = []
+        self._writes = 0  # number of modifications that were searched for updates
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         self._before_step = 0, 0  # number of calls and of entries of `cleared` when the last step began
         # The last function call that began: its name, its tensor arguments, and its line.
@@ -195,7 +199,7 @@ class GradientFlow:
         """Process a line that reads or sets the `.grad` of a tensor."""
         if name == "grad =":
             if sources and not any(source.id in self._earlier for source in sources[1:]):
-                self.used.clear(sources[0])  # or replaced by another gradient
+                self._used.clear(sources[0].object_id)  # or replaced by another gradient
             return
         if result is None and len(inputs) == 1:
             if not inputs[0].retains_grad:
@@ -362,15 +366,23 @@ class GradientFlow:
             self.modes.go_on_without_recording()
         self.calls.append(started)
         self.reached |= {target.id: target for target in targets}
-        self.used.update(self.reached.values(), writes)
+        self.find_updates(writes)
         if call.returns:
             return
         filling = Filling(here, len(self.calls))
         for leaf, tracked in zip(call.targets, targets, strict=True):
-            gradient = leaf.grad if leaf.is_leaf else None
-            is_first = gradient is None or gradient.layout != torch.strided or not gradient.any()
+            is_first = is_empty(leaf.grad if leaf.is_leaf else None)
             self.reads.begin(filling, tracked, is_first=is_first)
-            self.used.begin(tracked, here, is_first=is_first)
+            self._used.fill(tracked.object_id, here, is_first=is_first)
+
+    def find_updates(self, writes: list[WriteEvent]) -> None:
+        """Find the leaves that were updated since the last call, whose gradients are used now. A second use is a fault."""
+        new = [write for write in writes[self._writes :] if write.changed and not write.in_backward]
+        updated = {write.memory: write.place for write in new if _UPDATE.search(write.place.text)}
+        self._writes = len(writes)
+        for tracked in self.reached.values() if updated else ():
+            if tracked.memory in updated and (added := self._used.use(tracked.object_id)) is not None:
+                self.used_twice.append((added, tracked, updated[tracked.memory]))
 
     def fill(self, targets: Parameters) -> None:
         """Record the leaves whose gradient a backward has filled. A nested one (of a checkpoint) adds leaves while it runs."""

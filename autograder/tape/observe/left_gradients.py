@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -16,14 +15,12 @@ from autograder.tape.internals.entry_points import around_optimizer_steps
 from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.observe.names import names_in
 from autograder.tape.observe.optimizer_steps import Parameters, is_empty
-from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.storages import fingerprint
 
-_UPDATE = re.compile(r"step|grad|update")
 KEPT = 64  # number of backward calls to remember of each leaf
 
 
@@ -61,6 +58,30 @@ class LeftGradient:
     names: list[str] = field(default_factory=list)
 
 
+class UsedGradients:
+    """Finds the gradients that two updates use, because they were not cleared between these."""
+
+    def __init__(self) -> None:
+        # by id of a leaf whose gradient an update has used, the line of the first backward call that added to it since, or None
+        self._added: dict[int, Place | None] = {}
+
+    def clear(self, leaf: int) -> None:
+        """Process a leaf whose gradient is cleared."""
+        self._added.pop(leaf, None)
+
+    def fill(self, leaf: int, here: Place, *, is_first: bool) -> None:
+        """Process a leaf to whose gradient a backward call will add. `is_first` means that the gradient is empty."""
+        if is_first:
+            self.clear(leaf)
+        elif self._added.get(leaf, here) is None:
+            self._added[leaf] = here
+
+    def use(self, leaf: int) -> Place | None:
+        """Process an update with a leaf's gradient. Return the line that added to it after another update had used it, or None."""
+        added, self._added[leaf] = self._added.get(leaf), None
+        return added
+
+
 @dataclass
 class ReusedGradient:
     """Gradients that an earlier step had used and that the one at `update` used again."""
@@ -81,6 +102,7 @@ class LeftGradients:
         self._calls: list[Place] = []
         self._inside: dict[int, list[int]] = {}  # by id of a leaf, the numbers of the calls that its gradient contains
         self._uses: dict[int, FirstUse] = {}
+        self._used = UsedGradients()
         self._first_steps: MutableMapping[torch.Tensor, FirstStep] = WeakIdKeyDictionary()
         self._empty: list[FirstStep] = []
         self._replaced: MutableMapping[torch.Tensor, bool] = WeakIdKeyDictionary()  # those that left their module
@@ -141,6 +163,7 @@ class LeftGradients:
                 is_cleared = is_new and earlier and earlier[-1] >= self._first_after_step
                 is_alike = is_cleared and self._calls[earlier[-1]] == here
                 self._cleared[id(leaf)] = self._cleared.get(id(leaf), 0) + 1 if is_alike else 0
+                self._used.fill(id(leaf), here, is_first=is_new)
                 self._inside[id(leaf)] = [*([] if is_new else earlier[-KEPT:]), len(self._calls)]
                 if self._is_inside and leaf in self._first_steps:
                     self._first_steps[leaf].filled = True
@@ -179,23 +202,13 @@ class LeftGradients:
 
     def _note_reused(self, parameters: list[torch.Tensor], here: Place) -> None:
         """Note the parameters whose gradients contain that of a call which a step for them has used, and of a later call."""
-        if self.reused:
-            return
-        found = [(one, added) for one in parameters if (added := self._added_to_used(one)) is not None]
+        used = [(one, self._used.use(id(one))) for one in parameters if one.grad is not None]
+        found = [] if self.reused else [(one, added) for one, added in used if added is not None]
         names = names_in(list(self.program.frames())[::-1]) if found else {}
         for parameter, added in found:
-            reused = self.reused.setdefault(self._calls[added], ReusedGradient(here, [], []))
+            reused = self.reused.setdefault(added, ReusedGradient(here, [], []))
             reused.steps += [self._first_steps[parameter]] if parameter in self._first_steps else []
             reused.names += [names[id(parameter)]] if id(parameter) in names else []
-
-    def _added_to_used(self, parameter: torch.Tensor) -> int | None:
-        """Return the first call that added to a gradient of a parameter after a step for it had used that gradient, or None."""
-        calls = self._inside.get(id(parameter), ()) if parameter.grad is not None else ()
-        if len(calls) < 2:  # as in each step of a program that clears gradients
-            return None
-        uses = [self._uses[call] for call in calls if call in self._uses]
-        first = min((use.calls for use in uses if id(parameter) in use.parameters), default=len(self._calls))
-        return next((call for call in calls if call >= first), None)
 
     def _end_step(self, _: torch.optim.Optimizer) -> None:
         """Forget the calls so far, also those that a closure made during the step."""
@@ -282,41 +295,3 @@ class ReadGradients:
             used = (call for call in inside if call.leaf is not None and call.used_after <= last.calls)
             if (first := next((call for call in used if call.place != last.place), None)) is not None:
                 self.left.setdefault(last.place, (first, here, {}))[2][tracked.id] = tracked
-
-
-_ONCE = Place("", 0, "")  # the gradient was used for an update and has not been accumulated into since
-
-
-class UsedGradients:
-    """Follows the gradients that an update has used, and finds those that the next update uses again."""
-
-    def __init__(self) -> None:
-        # leaves whose gradients two updates used, with the lines of the backward between them and of the second update
-        self.twice: list[tuple[Place, TrackedTensor, Place]] = []
-        # by number of a leaf's object, which `.data =` does not change: `_ONCE`, or the line of the backward that added to a
-        # used gradient, or None
-        self._use_of: dict[int, Place | None] = {}
-        self._writes = 0  # number of modifications that were searched for updates
-
-    def clear(self, leaf: TrackedTensor) -> None:
-        """Process a leaf whose gradient is cleared."""
-        self._use_of[leaf.object_id] = None
-
-    def begin(self, leaf: TrackedTensor, here: Place, *, is_first: bool) -> None:
-        """Process a leaf to whose gradient a backward call will add. `is_first` means that the gradient is empty."""
-        if is_first:
-            self.clear(leaf)
-        elif self._use_of.get(leaf.object_id) is _ONCE:
-            self._use_of[leaf.object_id] = here
-
-    def update(self, reached: Iterable[TrackedTensor], writes: list[WriteEvent]) -> None:
-        """Find the leaves that were updated since the last call, whose gradients are used now. A second use is a fault."""
-        new = [write for write in writes[self._writes :] if write.changed and not write.in_backward]
-        updated = {write.memory: write.place for write in new if _UPDATE.search(write.place.text)}
-        self._writes = len(writes)
-        for tracked in reached if updated else ():
-            if tracked.memory in updated:
-                begun = self._use_of.get(tracked.object_id)
-                if begun is not None and begun is not _ONCE:
-                    self.twice.append((begun, tracked, updated[tracked.memory]))
-                self._use_of[tracked.object_id] = _ONCE
