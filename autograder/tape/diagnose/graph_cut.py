@@ -151,36 +151,24 @@ def _where_added(state: RunState, cut: Cut, sums: set[Place], trees: dict[str, a
     statement = statement_at(trees, cut.place) if places else None
     if statement is None:
         return None
-    here, with_graph = places.get(statement.lineno), _names_with_graph(state)
+    changes = [one for step in state.finished_steps for one in step.names if one.tensor is not None]
+    with_graph = {one.name for one in changes if state.tensors.all[one.tensor].requires_grad}  # type: ignore[index]
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    targets = [statement.target] if isinstance(statement, ast.AugAssign) else targets
+    is_of_tensor = not targets or not {one.name for one in changes}.isdisjoint(map(ast.unparse, targets))
+    here = places.get(statement.lineno)
     is_added = any(_is_summand(node, statement, with_graph) for node in ast.walk(statement) if _is_number(node))
-    # In `total += loss(x).item()` only the loss has a graph; the sum of two numbers has none.
-    if here is not None and is_added and _binds_tensor(state, statement):
+    # In `total += loss(x).item()` only the loss has a graph; the name is that of a number.
+    if here is not None and is_added and is_of_tensor:
         return here
-    target = _targets(statement)[:1]
-    if not target or not isinstance(target[0], ast.Name) or target[0].id in with_graph:
+    if not targets or not isinstance(targets[0], ast.Name) or targets[0].id in with_graph:
         return None
     for node in ast.walk(trees[cut.place.file]):
         if isinstance(node, ast.stmt) and node.lineno in places and node.lineno > statement.lineno:
             names = (read for read in ast.walk(node) if isinstance(read, ast.Name) and isinstance(read.ctx, ast.Load))
-            if any(read.id == target[0].id and _is_summand(read, node, with_graph) for read in names):
+            if any(read.id == targets[0].id and _is_summand(read, node, with_graph) for read in names):
                 return places[node.lineno]
     return None
-
-
-def _targets(statement: ast.stmt) -> list[ast.expr]:
-    """Return the expressions that a statement assigns to, or [] for another statement."""
-    if isinstance(statement, ast.Assign):
-        return statement.targets
-    return [statement.target] if isinstance(statement, ast.AugAssign) else []
-
-
-def _binds_tensor(state: RunState, statement: ast.stmt) -> bool:
-    """Return whether a statement assigns to a name of a tensor. In `total += loss(x).item()`, the name is that of a number."""
-    names = {ast.unparse(target) for target in _targets(statement)}
-    if not names:
-        return True
-    changes = (change for step in state.finished_steps for change in step.names)
-    return any(change.name in names and change.tensor is not None for change in changes)
 
 
 def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
@@ -240,20 +228,16 @@ def _where_constant(
     return place if is_whole and not is_replaced else None
 
 
-def _is_scaled_sum(node: GraphNode) -> bool:
-    inputs = sum(number is not None for number in node.inputs)
-    return _SUM.match(node.name) is not None or (inputs == 1 and _SCALED.match(node.name) is not None)
-
-
 def _scaled_sums(state: RunState, call: StartedBackward) -> list[GraphNode]:
     """Return the sums and products with constants from which only such nodes lead to a root of a backward call."""
     stack, found = [number for number in call.nodes if number is not None], {}
     while stack:
         number = stack.pop()
         node = state.graph.nodes[number]
-        if number not in found and _is_scaled_sum(node):
+        inputs = [below for below in node.inputs if below is not None]
+        if number not in found and (_SUM.match(node.name) or (len(inputs) == 1 and _SCALED.match(node.name))):
             found[number] = node
-            stack += [below for below in node.inputs if below is not None]
+            stack += inputs
     return list(found.values())
 
 
@@ -281,12 +265,6 @@ def _is_summand(node: ast.AST, statement: ast.AST, with_graph: set[str]) -> bool
             return False
         node = parent
     return is_added
-
-
-def _names_with_graph(state: RunState) -> set[str]:
-    """Return the names that were bound to tensors which require grad."""
-    changes = (change for step in state.finished_steps for change in step.names)
-    return {one.name for one in changes if one.tensor is not None and state.tensors.all[one.tensor].requires_grad}
 
 
 def _updated_copies(evidence: Evidence, cut: Cut) -> Place | None:
