@@ -151,7 +151,10 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place, effect: str) -
             "backward.compute_or_detach|Compute it again in each round, or cut its history before the next one: "
             "`{name} = {name}.detach()`."
         )
-        if rounds < len(state.backward_calls) and _is_only_way(state, carried):
+        below = state.graph.below([carried.id])
+        reached = [state.graph.nodes[number] for number in state.visited[-1]]
+        if rounds < len(state.backward_calls) and all(node.id in below for node in reached if not node.inputs):
+            # No leaf is left without its history.
             change = "backward.compute_or_keep|Compute it again before each backward, or keep its graph: `retain_graph=True`."
         elif rounds < len(state.backward_calls):
             change = (
@@ -159,13 +162,6 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place, effect: str) -
                 "`{name} = {name}.detach()`."
             )
     return FREED_GRAPH.at(carried.place, effect, change, name=name, place=line_of(at, carried.place.file))
-
-
-def _is_only_way(state: RunState, carried: GraphNode) -> bool:
-    """Return whether the last backward call reaches leaves only through a node, so that nothing is left without its history."""
-    below = state.graph.below([carried.id])
-    reached = [state.graph.nodes[number] for number in state.visited[-1]]
-    return all(node.id in below for node in reached if not node.inputs)
 
 
 def _carried_nodes(state: RunState, freed: list[GraphNode]) -> list[GraphNode]:

@@ -117,16 +117,10 @@ def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm
         if save.stale == stale and (stale or save.used) and (writes := writes_into(state, save)):
             # On the device `meta`, values cannot be read, so they may have changed.
             is_unreadable = save.memory.size == 0 and save.tensor is not None
-            decisive = _with_later(state, save, writes) if stale else writes
-            yield harm_to(state, save, decisive, changed=save.changed or is_unreadable)
-
-
-def _with_later(state: RunState, save: TrackedSave, writes: list[WriteEvent]) -> list[WriteEvent]:
-    """Return the modifications after those during backward that increased the counter, if it did not increase before."""
-    if any(is_counted(write, save) for write in writes):
-        return writes
-    later = [write for write in state.writes[save.until :] if write.in_backward and is_counted(write, save)]
-    return later + writes
+            if stale and not any(is_counted(write, save) for write in writes):  # the counter increased during backward
+                later = (write for write in state.writes[save.until :] if write.in_backward)
+                writes = [write for write in later if is_counted(write, save)] + writes
+            yield harm_to(state, save, writes, changed=save.changed or is_unreadable)
 
 
 COUNTED_WRITE = HarmKind(

@@ -14,7 +14,7 @@ from autograder.tape.diagnose.shown_gradients import notes_on_formulas
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
 from autograder.tape.observe.tensors import values_text
-from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Problem, line_of, note_on_line
+from autograder.tape.recording.verdict_types import Gradient, Harm, Problem, line_of, note_on_line
 from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.storages import CHECKSUMMED
 
@@ -63,19 +63,19 @@ def notes_on_compilation(evidence: CompiledEvidence) -> Iterator[str]:
 def _what_was_lost(evidence: CompiledEvidence) -> str:
     harms = find_harms(evidence.eager)
     places = [place for harm in harms[:1] for place in harm.mutated_at[:2]]
-    lines = join_messages((_with_text(place, evidence.file) for place in places), LIST)
+    named = (
+        Message("compiled.line|line {line} (`{text}`)", line=place.line, text=place.text)
+        if place.file == evidence.file
+        else Message("compiled.place|{file}, line {line} (`{text}`)", file=place.file, line=place.line, text=place.text)
+        for place in places
+    )
+    lines = join_messages(named, LIST)
     lost = Message("compiled.lost|Compilation lost eager's version check, and backward silently used the new values.")
     if evidence.outcome == "correct":
         lost = Message(
             "compiled.skips_check|The compiled program skips eager's version check, which was not needed: the gradients are right."
         )
     return Message("compiled.about_lines|{lost} The check is about {lines}.", lost=lost, lines=lines) if lines else lost
-
-
-def _with_text(place: Place, file: str) -> str:
-    if place.file == file:
-        return Message("compiled.line|line {line} (`{text}`)", line=place.line, text=place.text)
-    return Message("compiled.place|{file}, line {line} (`{text}`)", file=place.file, line=place.line, text=place.text)
 
 
 def _line_of(error: Problem, evidence: CompiledEvidence) -> str:

@@ -306,14 +306,15 @@ def _clipped_late(evidence: Evidence) -> Iterator[GraphFault]:
         names = (getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(loop))
         if not any("clip_grad_" in name for name in names if isinstance(name, str)):
             continue
-        texts = [ast.unparse(statement) for statement in loop.body]
+        body = vars(loop)["body"]
+        texts = [ast.unparse(statement) for statement in body]
         fills, steps, clips = (
             [at for at, text in enumerate(texts) if word in text] for word in (".backward(", ".step()", "clip_grad_")
         )
-        is_plain = not any(hasattr(loop.body[at], "body") for at in (*fills, *steps, *clips))
+        is_plain = not any(hasattr(body[at], "body") for at in (*fills, *steps, *clips))
         if is_plain and len(clips) == 1 and fills and steps and fills[-1] < steps[0] <= steps[-1] < clips[0]:
             yield CLIPPED.at(
-                Place(file, loop.body[clips[0]].lineno, texts[clips[0]]),
+                Place(file, body[clips[0]].lineno, texts[clips[0]]),
                 "optimizer.clipped_late|the step before this line has used the gradients, so clipping them changes nothing.",
                 "optimizer.clip_later|Clip gradients between backward and the step.",
             )

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import NAMELESS, FaultKind, lines_with, name_of, statement_at
 from autograder.tape.diagnose.graph_cut import GRAPH_CUT, NO_HISTORY
-from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
-from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+from autograder.tape.recording.verdict_types import GraphFault, line_of
 
 _FREEZES = re.compile(r"\.requires_grad = False|\.requires_grad_\((requires_grad=)?False\)")
 
@@ -177,17 +176,13 @@ def _broken_rules(evidence: Evidence) -> Iterator[GraphFault]:
     for rule in RULES:
         if rule.line in text and (found := rule.words.search(error)) is not None:
             values: dict[str, object] = found.groupdict()
-            nodes = _nodes(evidence.state, str(values.get(rule.node, rule.node))) if rule.node else []
+            start = str(values.get(rule.node, rule.node)).replace("_", "").lower()  # as `igamma`, of IgammaBackward0
+            named = (node for node in evidence.state.graph.nodes if start and node.name.lower().startswith(start))
+            nodes = [node.place for node in named]
             tensors = call[1][:1] if call is not None and problem.is_at(call[2]) else []
             name = name_of(evidence.state, tensors, NAMELESS)
             yield BROKEN_RULE.at(nodes[-1] if nodes else at, rule.effect, rule.change, name=name, **values)
             return
-
-
-def _nodes(state: RunState, name: str) -> list[Place]:
-    """Return the lines of the nodes of a function, such as `igamma` or `CheckpointFunctionBackward`."""
-    start = name.replace("_", "").lower()
-    return [node.place for node in state.graph.nodes if node.name.lower().startswith(start)]
 
 
 def _nothing_required(evidence: Evidence) -> Iterator[GraphFault]:

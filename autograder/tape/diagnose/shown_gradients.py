@@ -240,16 +240,15 @@ def _rows(evidence: Evidence) -> dict[str, _Row]:
         first = name, min(reached, default=-1)
         # The second leaf of this name in each backward call is in row 2, so leaves of several rounds share a row.
         number = max(numbers[first], 1)
-        while (row := rows.setdefault(_numbered(name, number), _Row(shape))).shape != shape or row.calls & reached:
+        while True:
+            row = rows.setdefault(name if number == 1 else f"{name} ({number})", _Row(shape))
+            if row.shape == shape and not row.calls & reached:
+                break
             number += 1
         numbers[first] = number
         row.targets.append(target)
         row.calls.update(reached)
     return rows
-
-
-def _numbered(name: str, number: int) -> str:
-    return name if number == 1 else f"{name} ({number})"
 
 
 def _target_of(evidence: Evidence, row: _Row, call: int | None) -> int:
@@ -274,7 +273,8 @@ def _calls_of(evidence: Evidence) -> list[set[int]]:
 
 def _names(evidence: Evidence) -> list[str]:
     """Return an expression for each target. Loop variables, `self` and numbers are used only without an alternative."""
-    seen, others, loops = tracked_targets(evidence), evidence.true, _loop_variables(evidence)
+    seen, others = tracked_targets(evidence), evidence.true
+    loops = set().union(*map(_bound_by_for, evidence.trees.values()))
     names: list[str | None] = []
     for index in range(len(evidence.got.targets)):
         tracked, other = seen.get(index), evidence.pairs.get(index)
@@ -304,13 +304,9 @@ def rename_targets(evidence: Evidence) -> None:
             tracked.name, tracked.path = name, name if tracked.parameter and "." in name else None
 
 
-def _loop_variables(evidence: Evidence) -> set[str]:
-    """Return the names that `for` binds anywhere in the user's files."""
-    return set().union(*map(_bound_by_for, evidence.trees.values()))
-
-
 @functools.lru_cache(maxsize=FILES)
 def _bound_by_for(tree: ast.Module) -> set[str]:
+    """Return the names that `for` binds anywhere in a file."""
     loops = (node.target for node in ast.walk(tree) if isinstance(node, ast.For | ast.comprehension))
     return {node.id for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)}
 

@@ -44,17 +44,13 @@ def is_foreign(problem: Problem, in_backward: bool, source: str) -> bool:
         return True
     if "NoneType" in problem.message:
         is_closure = ".step(" in line and "real number" in problem.message  # one that returns no loss
-        return not (is_closure or _reads_gradient(line, lines))
+        # The line may use a gradient through a name that another line binds to one.
+        binding = [other for other in lines if "grad" in other and re.search(r"=|\bfor\b", other)]
+        bound = set(re.findall(r"\b[A-Za-z_]\w*\b", "\n".join(binding)))
+        return not (is_closure or "grad" in line or bound.intersection(re.findall(r"\b[A-Za-z_]\w*\b", line)))
     # An error of the engine is at the line that calls it; one of a custom backward or a hook, at a line of that function.
     calls_engine = in_backward and (not line or "backward" in line or "grad" in line)
     return not (calls_engine or _WORDS.search(problem.message))
-
-
-def _reads_gradient(line: str, lines: list[str]) -> bool:
-    """Return whether a line uses a gradient, directly or through a name that another line binds to one."""
-    names = set(re.findall(r"\b[A-Za-z_]\w*\b", line))
-    binding = (other for other in lines if "grad" in other and re.search(r"=|\bfor\b", other))
-    return "grad" in line or any(names & set(re.findall(r"\b[A-Za-z_]\w*\b", other)) for other in binding)
 
 
 def is_foreign_error(recording: Recording) -> bool:
