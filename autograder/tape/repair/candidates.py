@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from typing import Any
 
@@ -101,7 +100,8 @@ def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
     proposed = [(rank, candidate) for rank, kind in enumerate(KINDS) for candidate in proposals(kind, program)]
     steps = any("step" in called_in(statement) for statement in program.suspects)
     steps = steps or "second time" in program.verdict.error_message
-    spans = [program.source.span(statement) for block in suspect_blocks(program) for statement in block]
+    around = map(program.source.block, [*program.suspects, *(saver for saver, _ in program.saving_statements)])
+    spans = [program.source.span(statement) for block in around for statement in block]
 
     def unlikely(pair: tuple[int, Candidate]) -> tuple[bool, bool]:
         is_suspect = any(start <= edit.start <= stop for edit in pair[1].edits for start, stop in spans)
@@ -123,12 +123,6 @@ def proposals(kind: Kind, program: BrokenProgram) -> list[Candidate]:
             )
         )
         return []
-
-
-def suspect_blocks(program: BrokenProgram) -> list[list[ast.stmt]]:
-    """Return the code blocks with the statements that modified or saved the tensor."""
-    statements = [*program.suspects, *(saver for saver, _ in program.saving_statements)]
-    return [program.source.block(statement) for statement in statements]
 
 
 def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) -> Iterator[tuple[int, Candidate]]:

@@ -36,7 +36,9 @@ def optimizers(source: EditableSource) -> Iterator[tuple[ast.Assign, ast.expr]]:
 
     A function to which it is passed may call it by another name.
     """
-    stepped, passed = _stepped(source), _passed(source)
+    stepped = _stepped(source)
+    given = (one for call in source.nodes(ast.Call) for one in (*call.args, *(key.value for key in call.keywords)))
+    passed = {source.of(one) for one in given if isinstance(one, ast.Name | ast.Attribute)}
     for node in source.nodes(ast.Assign):
         name = ast.unparse(node.targets[0])
         if isinstance(node.value, ast.Call) and node.value.args:
@@ -48,11 +50,6 @@ def optimizers(source: EditableSource) -> Iterator[tuple[ast.Assign, ast.expr]]:
 def _stepped(source: EditableSource) -> set[str]:
     methods = [call.func for call in calls_of(source.tree, "step") if isinstance(call.func, ast.Attribute)]
     return {ast.unparse(method.value) for method in methods}
-
-
-def _passed(source: EditableSource) -> set[str]:
-    arguments = (one for call in source.nodes(ast.Call) for one in (*call.args, *(key.value for key in call.keywords)))
-    return {source.of(one) for one in arguments if isinstance(one, ast.Name | ast.Attribute)}
 
 
 def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -167,19 +164,14 @@ def _names_of_optimizers(source: EditableSource, at: ast.stmt) -> list[str]:
     targets = {name for text in texts for name in text.partition(" = ")[0].strip("()").split(", ")}
     made = {ast.unparse(one.targets[0]) for one, _ in optimizers(source) if one in bound}
     steps = sorted(calls_of(source.tree, "step"), key=lambda call: (call.lineno < at.lineno, call.lineno))
-    known = made | targets | {_owner(source, step) for step in _steps_beside(source, at)}
+    function = source.scope(at)
+    beside = [step for step in calls_of(function, "step") if function is not source.tree and not step.args]
+    known = made | targets | {owner for step in beside if "sched" not in (owner := _owner(source, step)).lower()}
     return [name for name in dict.fromkeys(_owner(source, step) for step in steps) if name in known]
 
 
 def _owner(source: EditableSource, call: ast.Call) -> str:
     return source.of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-
-
-def _steps_beside(source: EditableSource, at: ast.stmt) -> list[ast.Call]:
-    """Return the calls of `step()` in the function of a statement, without those of schedulers and of environments."""
-    function = source.scope(at)
-    steps = calls_of(function, "step") if function is not source.tree else ()
-    return [one for one in steps if not one.args and "sched" not in _owner(source, one).lower()]
 
 
 def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:

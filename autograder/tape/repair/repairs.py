@@ -63,7 +63,8 @@ def cure_of_write(program: BrokenProgram, write: InPlaceWrite) -> str | None:
             "cure.data_undetected|Line {line}: a modification through .data does not increment the version "
             "counter, so backward does not detect it."
         )
-    if any(is_under_no_grad(node) for node in program.source.ancestors(write.statement)):
+    around = (node for node in program.source.ancestors(write.statement) if isinstance(node, ast.With))
+    if any(is_no_grad(item.context_expr) for block in around for item in block.items):
         return (
             "cure.no_grad|Line {line}: torch.no_grad() does not protect saved tensors from the in-place "
             "modification inside it: {seen}"
@@ -104,11 +105,6 @@ def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:
     above = [statement for statement in made if statement.lineno < write.statement.lineno][:1] or made
     values = [statement.value for statement in above]
     return any(node.attr == "data" for value in values for node in program.source.nodes(ast.Attribute, value))
-
-
-def is_under_no_grad(node: ast.AST) -> bool:
-    """Return whether the node is a `with torch.no_grad():` block."""
-    return isinstance(node, ast.With) and any(is_no_grad(item.context_expr) for item in node.items)
 
 
 @dataclass(frozen=True)

@@ -46,19 +46,16 @@ def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, pro
     for text in islice(_changed_texts(EditableSource(holder.source), fault, alike), TRIED):
         seen = None if prove is None or current_budget().is_spent else prove(holder.make(text))
         is_run = seen is not None and _fixes_fault(seen, fault, verdict)
-        if seen is None or is_run or _is_undecided(seen, fault):
+        is_refuted = seen and (
+            any(one.kind == fault.kind for one in seen.graph_faults) or (seen.error and seen.error.line)
+        )
+        if seen is None or is_run or (current_budget().is_spent and not is_refuted):
             diff = as_diff(holder.written(holder.source), holder.written(text), holder.file)
             code = as_diff(holder.source, text, holder.file) if holder.notebook else ""
             return structs.replace(fault, diff=diff, was_run=is_run, code=code)
     # The first fix explains an error without a change of its own.
     fix = next(iter(verdict.fixes), None) if verdict.error else None
     return structs.replace(fault, diff=fix.diff, was_run=True) if fix else fault
-
-
-def _is_undecided(seen: Verdict, fault: GraphFault) -> bool:
-    """Return whether the time limit ended the run of a change before an error or this kind of fault refuted it."""
-    refuted = any(other.kind == fault.kind for other in seen.graph_faults) or (seen.error and seen.error.line)
-    return current_budget().is_spent and not refuted
 
 
 def _fixes_fault(seen: Verdict, fault: GraphFault, verdict: Verdict) -> bool:

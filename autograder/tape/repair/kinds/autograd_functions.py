@@ -32,7 +32,9 @@ def mark_dirty(program: BrokenProgram) -> Iterator[Candidate]:
 def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `ctx.x = x` with `ctx.save_for_backward(x)`, and save a copy if x is modified later."""
     for forward in methods(program.source, "forward", "setup_context"):
-        stashes = stashes_of(program.source, forward)
+        context = (forward.args.args or [ast.arg("ctx")])[0].arg
+        found = (one for one in program.source.nodes(ast.Assign, forward) if isinstance(one.targets[0], ast.Attribute))
+        stashes = [one for one in found if ast.unparse(one.targets[0]).startswith(f"{context}.")]
         if not stashes:
             continue
         for copy in ("", ".clone()"):
@@ -47,13 +49,6 @@ def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
     bodies = [one.body for one in classes if any(ast.unparse(base).endswith("Function") for base in one.bases)]
     found = [statement for body in bodies for statement in body if isinstance(statement, ast.FunctionDef)]
     return [method for method in found if method.name in names]
-
-
-def stashes_of(source: EditableSource, forward: ast.FunctionDef) -> list[Any]:
-    """Return the statements `ctx.name = expression` of a forward."""
-    context = (forward.args.args or [ast.arg("ctx")])[0].arg
-    found = (node for node in source.nodes(ast.Assign, forward) if isinstance(node.targets[0], ast.Attribute))
-    return [stash for stash in found if ast.unparse(stash.targets[0]).startswith(f"{context}.")]
 
 
 def save_through_context(source: EditableSource, forward: ast.FunctionDef, stashes: list[Any], copy: str) -> Edits:

@@ -46,12 +46,18 @@ def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
 
 def of_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the names that a training loop carries, detached at the start of an iteration, or at its end (if they start as None)."""
+    for loop in training_loops(source):
+        for name in carried_names(loop):
+            for text in detached(name):
+                yield name, (source.insert_before(loop.body[0], text),)
+                yield name, (source.insert_after(loop.body[-1], text),)
+
+
+def training_loops(source: EditableSource) -> Iterator[ast.For | ast.While]:
+    """Yield the loops that call backward."""
     for loop in source.statements():
-        if isinstance(loop, ast.For | ast.While) and any(calls_backward(statement) for statement in loop.body):
-            for name in carried_names(loop):
-                for text in detached(name):
-                    yield name, (source.insert_before(loop.body[0], text),)
-                    yield name, (source.insert_after(loop.body[-1], text),)
+        if isinstance(loop, ast.For | ast.While) and any(map(calls_backward, loop.body)):
+            yield loop
 
 
 def of_methods(source: EditableSource) -> Iterator[tuple[str, Edits]]:
@@ -95,15 +101,13 @@ def of_functions(source: EditableSource) -> Iterator[tuple[str, Edits]]:
 
 def given_to_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the values that a function receives, such as `first = (h, c)`, and uses in each iteration of a training loop."""
-    for loop in source.statements():
-        if isinstance(loop, ast.For | ast.While) and any(calls_backward(statement) for statement in loop.body):
-            block = source.block(loop)
-            for statement in block[: block.index(loop)]:
-                value = statement.value if isinstance(statement, ast.Assign) else None
-                if isinstance(value, ast.Tuple | ast.Name | ast.Subscript):
-                    for name in sorted(names_bound(statement) & names_loaded(loop)):
-                        for text in reversed(detached(name)):
-                            yield name, (source.insert_after(statement, text),)
+    for loop in training_loops(source):
+        block = source.block(loop)
+        for statement in block[: block.index(loop)]:
+            if isinstance(getattr(statement, "value", None), ast.Tuple | ast.Name | ast.Subscript):
+                for name in sorted(names_bound(statement) & names_loaded(loop)):
+                    for text in reversed(detached(name)):
+                        yield name, (source.insert_after(statement, text),)
 
 
 def of_items(source: EditableSource) -> Iterator[tuple[str, Edits]]:

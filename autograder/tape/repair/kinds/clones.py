@@ -130,13 +130,9 @@ def clone_argument(program: BrokenProgram) -> Iterator[Candidate]:
         names = [argument.arg for argument in function.args.args]
         if write.root.id in names and write.root.id not in ("self", "cls"):
             text = f"{write.root.id} = {write.root.id}.clone()"
-            yield Candidate("clone the argument", (program.source.insert_before(first_statement(function), text),))
+            first = function.body[bool(ast.get_docstring(function) and function.body[1:])]
+            yield Candidate("clone the argument", (program.source.insert_before(first, text),))
             yield from clone_at_calls(program.source, function, names, write.root.id)
-
-
-def first_statement(function: ast.FunctionDef) -> ast.stmt:
-    """Return the first statement after the docstring, or the docstring if there is no other statement."""
-    return function.body[1] if ast.get_docstring(function) and len(function.body) > 1 else function.body[0]
 
 
 def clone_at_calls(

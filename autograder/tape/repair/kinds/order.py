@@ -176,16 +176,12 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
         for loop in around:
             inner = [one for one in around if loop in program.source.ancestors(one) and isinstance(one, ast.For)]
             is_bound = any(names_bound(one.target) & names_loaded(statement) for one in inner)
-            if not is_bound and any(calls_backward(statement) for statement in loop.body):
-                removed = program.source.delete(with_its_if(program.source, statement))
+            if not is_bound and any(map(calls_backward, loop.body)):
+                holder = program.source.parents[statement]
+                is_if = isinstance(holder, ast.If) and len(holder.body) == 1 and not holder.orelse
+                removed = program.source.delete(holder if is_if else statement)  # type: ignore[arg-type]
                 moved = program.source.insert_after(loop, program.source.of(statement))
                 yield Candidate("move the write after the loop", (removed, moved))
-
-
-def with_its_if(source: EditableSource, statement: ast.stmt) -> ast.stmt:
-    """Return the `if` around the statement if it contains nothing else, or else the statement."""
-    holder = source.parents[statement]
-    return holder if isinstance(holder, ast.If) and len(holder.body) == 1 and not holder.orelse else statement
 
 
 def movable(program: BrokenProgram) -> list[ast.stmt]:
@@ -238,13 +234,12 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
     if "second time" not in program.verdict.error_message:
         return
     for last in program.at(program.error_lines):
-        for place in [last, *first_statements(program.source, last)]:
+        holders = [
+            one for one in program.source.ancestors(last) if isinstance(one, ast.For | ast.While | ast.FunctionDef)
+        ]
+        for place in [last, *(holder.body[0] for holder in holders)]:
             carried = {name for loop in program.source.loops(last) for name in carried_names(loop)}
-            for count in range(1, 5):
-                text = last_assignments(program.source, place, last, count)
-                if text and not is_more_than_forward(text, carried):
-                    edits = (program.source.insert_before(place, text),)
-                    yield Candidate("forward again for each backward", edits, may_change=PER_BACKWARD)
+            yield from computed_before(program.source, place, last, "forward again for each backward", carried)
 
 
 def compute_in_closure(program: BrokenProgram) -> Iterator[Candidate]:
@@ -254,23 +249,19 @@ def compute_in_closure(program: BrokenProgram) -> Iterator[Candidate]:
     for last in program.at(program.error_lines):
         closure = program.source.scope(last)
         if isinstance(closure, ast.FunctionDef) and closure.name in given:
-            for count in range(1, 5):
-                text = last_assignments(program.source, closure.body[0], last, count)
-                if text and not is_more_than_forward(text, set()):
-                    edits = (program.source.insert_before(closure.body[0], text),)
-                    yield Candidate(translatable("compute it in the closure"), edits, may_change=PER_BACKWARD)
+            kind = translatable("compute it in the closure")
+            yield from computed_before(program.source, closure.body[0], last, kind, set())
 
 
-def is_more_than_forward(text: str, carried: set[str]) -> bool:
-    """Return whether repeating the statements has side effects: a step, a random draw, or a reset of a carried state."""
-    tree = ast.parse(text)
-    return bool(calls_of(tree, *SIDE_EFFECTS) or names_bound(tree) & carried)
-
-
-def first_statements(source: EditableSource, statement: ast.stmt) -> list[ast.stmt]:
-    """Return the first statement of each loop and function around a statement."""
-    holders = (ast.For, ast.While, ast.FunctionDef)
-    return [node.body[0] for node in source.ancestors(statement) if isinstance(node, holders)]
+def computed_before(
+    source: EditableSource, place: ast.stmt, last: ast.stmt, kind: str, carried: set[str]
+) -> Iterator[Candidate]:
+    """Yield the repetitions of a forward at a place, without side effects: a step, a random draw, a reset of a carried state."""
+    for count in range(1, 5):
+        text = last_assignments(source, place, last, count)
+        tree = ast.parse(text)
+        if text and not calls_of(tree, *SIDE_EFFECTS) and not names_bound(tree) & carried:
+            yield Candidate(kind, (source.insert_before(place, text),), may_change=PER_BACKWARD)
 
 
 def last_assignments(source: EditableSource, place: ast.stmt, last: ast.stmt, count: int) -> str:

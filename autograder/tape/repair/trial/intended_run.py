@@ -227,7 +227,8 @@ class IntendedRun(TrialRun):
         super().before_backward(call)
         self._outdated.append({id(leaf) for leaf in self._later.before_backward(call)})
         if self.keeps_graph:
-            self._before = {id(leaf): (leaf, _copied(leaf.grad)) for leaf in self._stale(call)}
+            given = ((leaf, leaf.grad) for leaf in self._stale(call))
+            self._before = {id(leaf): (leaf, grad if grad is None else grad.detach().clone()) for leaf, grad in given}
 
     def after_backward(self, call: Backward) -> None:
         """Remove the gradients of old values."""
@@ -269,7 +270,10 @@ class IntendedRun(TrialRun):
         below = {one for node in nodes - common for one, _ in node.next_functions}
         # A leaf that only the new part reads, as the discriminator's between two losses of a GAN, has its present value.
         modified = [leaf for leaf, key in pairs if any(seen.get(id(leaf), key) != key for _, seen in earlier)]
-        stale = [leaf for leaf in modified if id(leaf) in _read_by(common)]
+        read_by_both = {
+            id(one.variable) for node in common for one, _ in node.next_functions if hasattr(one, "variable")
+        }
+        stale = [leaf for leaf in modified if id(leaf) in read_by_both]
         read = {id(node.variable) for node in below if hasattr(node, "variable")}
         only_common = [leaf for leaf in stale if id(leaf) not in read]
         if len(only_common) < len(stale):
@@ -277,15 +281,6 @@ class IntendedRun(TrialRun):
         return only_common
 
 
-def _read_by(nodes: set[Any]) -> set[int]:
-    """Return the ids of the leaves that nodes of a graph read."""
-    return {id(one.variable) for node in nodes for one, _ in node.next_functions if hasattr(one, "variable")}
-
-
 def _zeros(gradients: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
     with mode_paused():
         return tuple(None if gradient is None else torch.zeros_like(gradient) for gradient in gradients)
-
-
-def _copied(gradient: Tensor | None) -> Tensor | None:
-    return None if gradient is None else gradient.detach().clone()

@@ -193,14 +193,9 @@ def snapshot(tensor: Tensor) -> Tensor:
     with mode_paused(), torch.no_grad():
         flat = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
         if flat.numel() > LARGEST:
-            flat = _sums(flat)
+            parts = flat.flatten().split(PART)  # to avoid a copy of the tensor
+            flat = sum(torch.stack([part.sum(), part.abs().sum(), part.square().sum()]) for part in parts)  # type: ignore[assignment]
         return flat.to("cpu", torch.complex128 if flat.is_complex() else torch.float64, copy=True)
-
-
-def _sums(tensor: Tensor) -> Tensor:
-    """Return three sums of a large tensor, computed in parts to avoid a copy of it."""
-    parts = tensor.flatten().split(PART)
-    return sum(torch.stack([part.sum(), part.abs().sum(), part.square().sum()]) for part in parts)  # type: ignore[return-value]
 
 
 def same(left: Tensor, right: Tensor, *, near: bool = False) -> bool:
