@@ -68,8 +68,9 @@ class Variables:
             now[name] = tracked.id
             is_nearer = tracked.name is None or active_call.depth < tracked.name_depth
             is_older = rebound and active_call.depth == tracked.name_depth and tracked.id not in renamed
+            module = re.match(r"(\w+)\.", tracked.name or "")
             # The item of a list, such as of an optimizer's parameters, may be gone after the next statement.
-            if is_nearer or (is_older and is_of_module(tracked.name, rebound) and is_inside_variable(name)):
+            if is_nearer or (is_older and module and module[1] in rebound and re.match(r"\w+\.", name)):
                 renamed.add(tracked.id)
                 name = path_from_outside(name, tensor, self.state.statements.frames)
                 tracked.name, tracked.name_depth = name, active_call.depth
@@ -106,18 +107,6 @@ class Variables:
             self.state.thread.step.names += [NameChange(name, outer.get(name)) for name in gone]
 
 
-def is_of_module(name: str | None, variables: set[str]) -> bool:
-    """Return whether a name is a path that begins with one of the variables, such as `model.fc.weight`."""
-    root, dot, _ = (name or "").partition(".")
-    return bool(dot) and root in variables
-
-
-def is_inside_variable(name: str) -> bool:
-    """Return whether a name is a path that begins with a variable and a dot, unlike `parameters[0]`."""
-    root, dot, _ = name.partition(".")
-    return bool(dot) and root.isidentifier()
-
-
 ROUNDS = 100  # number of rounds that are recorded before the calls of a line are ignored
 
 # Finds functions that modify an argument (two of them without a version counter), or read a gradient.
@@ -152,7 +141,10 @@ class LinesApart:
         if (*line, records) in self._others:
             return False
         only_reads = not (records or _changes(name) or is_custom_forward(frame))
-        memories = self._memories(inputs, only_reads) if self._is_plain(name) else None
+        # Other calls modify only the memory of their arguments.
+        is_open = name in EXPOSING or name in FOREIGN or self.watcher.has_foreign()
+        is_open = is_open or self.state.thread.engine_depth > 0 or is_tracing()
+        memories = None if is_open else self._memories(inputs, only_reads)
         if memories is None:
             self._others.add((*line, records))
             return False
@@ -161,11 +153,6 @@ class LinesApart:
         for memory in memories:
             self._used[memory] = line
         return True
-
-    def _is_plain(self, name: str) -> bool:
-        """Return whether a call can only modify the memory of its arguments."""
-        is_open = name in EXPOSING or name in FOREIGN or self.watcher.has_foreign()
-        return not (is_open or self.state.thread.engine_depth or is_tracing())
 
     def _memories(self, inputs: list[torch.Tensor], only_reads: bool) -> list[Memory] | None:
         """Return the known storages of tensors, or None if a graph reaches one of them and the call may change it."""

@@ -63,9 +63,29 @@ class ClonedSavesRun(Listener):
         ):  # fmt: skip
             yield
 
-    def _with_copies(self, apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        self._has_custom = True
-        return _apply_with_copies(apply, functools.partial(_copy, keeps_leaves=self.keeps_leaves), *args, **kwargs)
+    def _with_copies(self, apply: Callable[..., Any], cls: Any, *args: Any, **kwargs: Any) -> Any:
+        self._has_custom, copied = True, functools.partial(_copy, keeps_leaves=self.keeps_leaves)
+        # A checkpoint would run its forward again in backward. Called directly, the forward runs once; without an input
+        # that requires grad, the checkpoint records nothing anyway.
+        if cls is CheckpointFunction and any(tensor.requires_grad for tensor in tensors(args)):
+            function, _preserve_rng_state, *inputs = args
+            return function(*inputs)
+        result = apply(cls, *args, **kwargs)
+        node = next((tensor.grad_fn for tensor in tensors(result) if tensor.grad_fn is not None), None)
+        if isinstance(node, torch.autograd.function.BackwardCFunction):
+            for name, value in list(vars(node).items()):
+                is_result = isinstance(value, torch.Tensor) and value.grad_fn is node
+                with torch.enable_grad():
+                    if _has_only_tensors(value, list, dict):
+                        _Container(node, name, copied)
+                        continue
+                    kept = value.detach().clone() if is_result else copied(value)
+                    setattr(node, name, kept)
+                    if isinstance(value, torch.Tensor) and kept is not value:
+                        node.register_prehook(functools.partial(_renew, weakref.ref(node), name, kept, copied(kept)))
+            node.register_prehook(_copies)
+            node.register_hook(lambda outgoing, _incoming: _copies(outgoing))
+        return result
 
     @contextmanager
     def _thread(self) -> Iterator[None]:
@@ -232,30 +252,6 @@ def _is_settings(value: object) -> bool:
 
 def _copies(gradients: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(None if gradient is None else gradient.clone() for gradient in gradients)
-
-
-def _apply_with_copies(apply: Any, copied: Callable[..., Any], cls: Any, *args: Any, **kwargs: Any) -> Any:
-    # A checkpoint would run its forward again in backward. Called directly, the forward runs once; without an input
-    # that requires grad, the checkpoint records nothing anyway.
-    if cls is CheckpointFunction and any(tensor.requires_grad for tensor in tensors(args)):
-        function, _preserve_rng_state, *inputs = args
-        return function(*inputs)
-    result = apply(cls, *args, **kwargs)
-    node = next((tensor.grad_fn for tensor in tensors(result) if tensor.grad_fn is not None), None)
-    if isinstance(node, torch.autograd.function.BackwardCFunction):
-        for name, value in list(vars(node).items()):
-            is_result = isinstance(value, torch.Tensor) and value.grad_fn is node
-            with torch.enable_grad():
-                if _has_only_tensors(value, list, dict):
-                    _Container(node, name, copied)
-                    continue
-                kept = value.detach().clone() if is_result else copied(value)
-                setattr(node, name, kept)
-                if isinstance(value, torch.Tensor) and kept is not value:
-                    node.register_prehook(functools.partial(_renew, weakref.ref(node), name, kept, copied(kept)))
-        node.register_prehook(_copies)
-        node.register_hook(lambda outgoing, _incoming: _copies(outgoing))
-    return result
 
 
 def _renew(node: weakref.ref[Any], name: str, given: torch.Tensor, kept: torch.Tensor, *_: object) -> None:
