@@ -73,7 +73,7 @@ def freeze(
         verdict=verdict,
         # A comparison whose result was only read blocks no gradient.
         lost=tuple(
-            _lost_history(cut, state) for cut in state.flow.cuts.values() if cut.joined or cut.how in (*NAMES, NO_GRAD)
+            _lost_history(cut, state) for cut in state.flow.cuts.values() if cut.used_at or cut.how in (*NAMES, NO_GRAD)
         ),
         unlisted=state.skipped or msgspec.UNSET,
     )
@@ -84,7 +84,7 @@ def _lost_history(cut: Cut, state: RunState) -> schema.LostHistory:
     sources = list(cut.sources.values())[:SOURCES]
     nodes = tuple(node for _, node in sources if node is not None)
     return schema.LostHistory(
-        cut.place, words_on_cut(cut, state)[0], tuple(source.id for source, _ in sources), nodes, bool(cut.joined)
+        cut.place, words_on_cut(cut, state)[0], tuple(source.id for source, _ in sources), nodes, bool(cut.used_at)
     )
 
 

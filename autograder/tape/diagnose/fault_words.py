@@ -275,7 +275,7 @@ def leaves_of_losses(state: RunState, cut: Cut, in_losses: Container[int | None]
     Values that the program combined only with a graph that reaches no loss are left out. `in_losses` is the result of
     `nodes_of_losses`.
     """
-    return leaves_above(state, cut, _sources_in(cut, in_losses, len(state.flow.calls)) if cut.joins else None)
+    return leaves_above(state, cut, _sources_in(cut, in_losses, len(state.flow.calls)) if cut.uses else None)
 
 
 def nodes_of_losses(state: RunState) -> dict[int, GraphNode]:
@@ -292,8 +292,8 @@ def nodes_of_losses(state: RunState) -> dict[int, GraphNode]:
 
 def _sources_in(cut: Cut, nodes: Container[int | None], calls: int) -> Sources:
     """Return the sources of a cut that one of these nodes, or one after the last backward call, uses; all if this is not known."""
-    behind = [sources for node, before, sources in cut.joins if node in nodes or before == calls]
-    if None in behind or len(cut.joins) > SOURCES:
+    behind = [sources for node, before, sources in cut.uses if node in nodes or before == calls]
+    if None in behind or len(cut.uses) > SOURCES:
         return cut.sources
     used = frozenset().union(*(sources for sources in behind if sources))
     return {number: source for number, source in cut.sources.items() if number in used}

@@ -97,7 +97,7 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is. An
     # array is not, if its values had left the graph before and reached the loss without it, as a sampled action's do.
     new_leaves = [cut for parameter in flow.reached.values() if (cut := flow.origin([parameter])) is not None]
-    last = [cut for cut in reversed(flow.cuts.values()) if cut.behind is None or not cut.behind.joined]
+    last = [cut for cut in reversed(flow.cuts.values()) if cut.behind is None or not cut.behind.used_at]
     cuts = sorted(last, key=lambda cut: all(cut is not made for made in new_leaves))
     in_losses = nodes_of_losses(state) if without else {}
     for cut in cuts if without else ():
@@ -122,7 +122,7 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _only_reads(cut: Cut) -> bool:
     """Return whether the value left as another tensor and was not combined with the graph again."""
-    return cut.how not in (*NUMBERS, "numpy") and not cut.joined
+    return cut.how not in (*NUMBERS, "numpy") and not cut.used_at
 
 
 def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:

@@ -195,7 +195,7 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     missed = [parameter for parameter in unoptimized if parameter.memory not in written]
     if flow.optimizer_at is None or not idle or not missed:
         return
-    cuts = [cut for cut in flow.cuts.values() if cut.joined and not is_early_copy(cut)]
+    cuts = [cut for cut in flow.cuts.values() if cut.used_at and not is_early_copy(cut)]
     in_losses = nodes_of_losses(state)
     cut_off = {number for cut in cuts for number in leaves_of_losses(state, cut, in_losses)}
     if {one.id for one in idle} & cut_off - followers(state):

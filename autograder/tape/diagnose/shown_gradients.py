@@ -182,11 +182,13 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
     """
     effect = evidence.runs.untracked_effect
     is_twice = has_uncompared_derivatives(evidence)
-    odd = {f"{check.name}Backward" for check in effect.own_functions if is_twice or check.found.answer != "derivative"}
-    if not odd or evidence.outcome != "correct" or effect.taken:
+    unchecked = {
+        f"{check.name}Backward" for check in effect.own_functions if is_twice or check.found.answer != "derivative"
+    }
+    if not unchecked or evidence.outcome != "correct" or effect.taken:
         return set()
     graph = evidence.state.graph
-    nodes = graph.below(node.id for node in graph.nodes if node.name in odd)
+    nodes = graph.below(node.id for node in graph.nodes if node.name in unchecked)
     leaves, targets = {node.tensor for node in nodes.values()}, tracked_targets(evidence)
     return {index for index, one in targets.items() if one and (one.id in leaves or one.node in nodes)}
 

@@ -49,10 +49,10 @@ class Cut:
     how: str
     # the values and their nodes, by id of the tensor
     sources: dict[int, tuple[TrackedTensor, int | None]] = field(default_factory=dict)
-    joined: list[Place] = field(default_factory=list)  # lines that combined such a value with the graph again
+    used_at: list[Place] = field(default_factory=list)  # lines that used such a value in the graph
     # the nodes of these results, each with the number of backward calls before it and the ids of the sources behind it,
     # or None if these are not known
-    joins: list[tuple[int | None, int, frozenset[int] | None]] = field(default_factory=list)
+    uses: list[tuple[int | None, int, frozenset[int] | None]] = field(default_factory=list)
     last: int = 0  # number of backward calls before the line ran last
     behind: Cut | None = None  # the earlier cut of the values that this line only turned into an array
 
@@ -172,7 +172,7 @@ class GradientFlow:
                 self._add(inputs, sources, computed[0][1].node, here)
             self._remember(computed)
             if torch.is_grad_enabled():
-                self._join(sources, numbers, here, computed[0][1].node)
+                self._note_use(sources, numbers, here, computed[0][1].node)
             elif (written := self.origin(sources[1:])) is not None:  # the graph has it if a recorded line uses the leaf
                 self._written[sources[0].memory] = written
             if len(self.constant) < COMPUTED:
@@ -302,17 +302,17 @@ class GradientFlow:
         # Small integers occur in every program; other numbers are unlikely to be equal by chance.
         self._of_number |= {number: cut for number in numbers[:LISTED] if isinstance(number, float) and number % 1}
 
-    def _join(self, sources: list[TrackedTensor], numbers: Iterable[float], here: Place, node: int | None) -> None:
+    def _note_use(self, sources: list[TrackedTensor], numbers: Iterable[float], here: Place, node: int | None) -> None:
         of_values = ((self._of_value.get(source.id), self._behind.get(source.id)) for source in sources)
         written = (self._written.get(source.memory) for source in sources if source.leaf)
         others = (*written, *(self._of_number.get(number) for number in numbers))
         for cut, behind in (*of_values, *((cut, None) for cut in others)):
             if cut is None:
                 continue
-            if here not in cut.joined and len(cut.joined) < SOURCES:
-                cut.joined.append(here)
-            if len(cut.joins) <= SOURCES:  # one more shows that the list is not complete
-                cut.joins.append((node, len(self.calls), behind))
+            if here not in cut.used_at and len(cut.used_at) < SOURCES:
+                cut.used_at.append(here)
+            if len(cut.uses) <= SOURCES:  # one more shows that the list is not complete
+                cut.uses.append((node, len(self.calls), behind))
 
     def _cut_behind_numbers(self, name: str, results: list[Any], numbers: Iterable[float]) -> Cut | None:
         """Return the cut behind a tensor to which a number was added, or that an array's memory or numbers became, or None."""

@@ -199,7 +199,7 @@ class Links:
         save.tensor = owner.id if owner else None
         counter = owner.counter if owner else state.tensors.new_counter(now)
         save.counter = counter.id
-        counter.fresh.append(save)
+        counter.valid.append(save)
         memory.saves.append(save)
         if not is_on_ctx:
             state.thread.step.saved.append(save)

@@ -22,7 +22,7 @@ from autograder.tape.observe.names import names_in
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import ActiveCall, Statements
 from autograder.tape.observe.tensors import FOREIGN, TrackedTensor
-from autograder.tape.observe.variables import LinesApart, Variables
+from autograder.tape.observe.variables import IgnoredLines, Variables
 from autograder.tape.observe.writes import Writes
 from autograder.tape.recording.schema import Forecast
 from autograder.tape.run.child_processes import in_new_threads
@@ -94,7 +94,7 @@ class Observer(Listener):
         self.statements = state.statements = Statements(
             program, self._statement_done, self._function_left, self._function_called
         )
-        self.apart = LinesApart(state, self.watcher)
+        self.ignored = IgnoredLines(state, self.watcher)
         self.lock = threading.RLock()
         self.failure: Exception | None = None  # the first error of the observer, after which it records nothing more
         self.closed = False  # whether the run is over; threads that still run are no longer observed
@@ -189,7 +189,7 @@ class Observer(Listener):
         """Process a call, or return True if its line has worked on tensors that no graph reaches for `ROUNDS` rounds."""
         has_many_calls = self._always_checked == ALWAYS_CHECKED and self._functions.counted >= CALLS
         is_long = has_many_calls or self.state.steps >= self._always_checked
-        if is_long and self._isolated(self.apart.is_ignored, name, inputs):
+        if is_long and self._isolated(self.ignored.is_ignored, name, inputs):
             return True
         self._resume_tracing()
         self._call_begins(name, inputs)
@@ -208,7 +208,7 @@ class Observer(Listener):
     def _call_begins(self, name: str, inputs: list[torch.Tensor]) -> None:
         if is_tracing():
             return  # our reads would become a part of the traced graph
-        self.apart.note_writes(self.writes)
+        self.ignored.note_writes(self.writes)
         tracked_inputs = [self.links.track(tensor) for tensor in inputs]
         self.state.flow.begin_call(name, tracked_inputs, self.state.here())
         if self.statements.threads:
@@ -277,7 +277,7 @@ class Observer(Listener):
         is_idle = state.steps >= self._always_checked and self._functions.counted == self._seen
         if is_idle and not self._is_modified():
             state.skipped += complete
-            self.apart.count(active_call, complete)
+            self.ignored.count(active_call, complete)
             self._idle_statements += 1
             self.watcher.is_behind = True
             if self._idle_statements >= MAX_IDLE_STATEMENTS and not self._isolated(self.watcher.has_foreign):
@@ -297,8 +297,8 @@ class Observer(Listener):
         if self.state.thread.packing or is_tracing():
             return  # the node that saves is incomplete
         state = self.state
-        self.apart.note_writes(self.writes)
-        self.apart.count(active_call, complete)
+        self.ignored.note_writes(self.writes)
+        self.ignored.count(active_call, complete)
         state.thread.place = place = self.statements.place_of(active_call)
         try:
             self.watcher.statement_done()
@@ -337,7 +337,7 @@ class Observer(Listener):
         self._seen = NEVER_CHECKED
         self._resume_tracing()
         if not self._only_counts:
-            self._isolated(self.apart.note_writes, self.writes)
+            self._isolated(self.ignored.note_writes, self.writes)
             self._isolated(self.backwards.begin, call)
 
     def after_backward(self, call: Backward) -> None:

@@ -31,7 +31,7 @@ class Counter:
 
     id: int
     version: int | None
-    fresh: list[TrackedSave] = field(default_factory=list)
+    valid: list[TrackedSave] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -167,10 +167,10 @@ class Tensors:
     def moved_to_other_memory(self, tracked: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor:
         """Return the new tracked data of an object that `.data =`, `set_` or `resize_` gave other memory. Its counter stays."""
         del self.of[id(tensor)]
-        fresh = self.add(tensor)
-        fresh.counter, fresh.made, fresh.node, fresh.name = tracked.counter, tracked.made, tracked.node, tracked.name
-        fresh.name_depth, fresh.first = tracked.name_depth, tracked.object_id
-        return fresh
+        new = self.add(tensor)
+        new.counter, new.made, new.node, new.name = tracked.counter, tracked.made, tracked.node, tracked.name
+        new.name_depth, new.first = tracked.name_depth, tracked.object_id
+        return new
 
     def at(self, memory: Memory) -> list[TrackedTensor]:
         """Return the existing tensors in a storage, newest first."""

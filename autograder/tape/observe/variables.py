@@ -115,8 +115,8 @@ _changes = functools.cache(
 )
 
 
-class LinesApart:
-    """The lines whose calls used only tensors apart from every graph, or only read tensors while recording was off.
+class IgnoredLines:
+    """The lines whose calls used only tensors that no graph reaches, or only read tensors while recording was off.
 
     Their writes are noted before the next other call.
     """
@@ -127,7 +127,7 @@ class LinesApart:
         self._within: dict[tuple[str, int], tuple[str, int]] = {}  # function and depth of a line
         self._others: set[tuple[str, int, bool]] = set()  # by whether recording was on
         self._used: dict[Memory, tuple[str, int]] = {}
-        self._apart: set[TrackedTensor] = set()  # those that are known to be apart until the next other call
+        self._unreached: set[TrackedTensor] = set()  # those that no graph reaches, until the next other call
 
     def is_ignored(self, name: str, inputs: list[torch.Tensor]) -> bool:
         """Return whether to ignore a call. A line that once made another call is never ignored again."""
@@ -160,7 +160,7 @@ class LinesApart:
         for tensor in inputs:
             tracked, base = state.tensors.get(tensor), base_of(tensor)
             known = state.tensors.get(base) if tracked is None and base is not None else tracked
-            if only_reads or (known in self._apart and not tensor.requires_grad):
+            if only_reads or (known in self._unreached and not tensor.requires_grad):
                 found += [known.memory] if known is not None else []
                 continue
             address = address_of(tensor)
@@ -174,7 +174,7 @@ class LinesApart:
                     return None
                 found.append(memory)
                 if tracked is not None:
-                    self._apart.add(tracked)
+                    self._unreached.add(tracked)
         return found
 
     def count(self, active_call: ActiveCall, complete: bool) -> None:
@@ -187,7 +187,7 @@ class LinesApart:
     def note_writes(self, writes: Writes) -> None:
         """Record the modifications by ignored calls, each as a step of the last line that used the memory."""
         used, self._used, state = self._used, {}, self.state
-        self._apart.clear()
+        self._unreached.clear()
         for memory, line in used.items():
             state.thread.place = here = state.statements.program.place(*line)
             for tracked in state.tensors.at(memory):

@@ -100,11 +100,11 @@ class Writes:
         if place is None or place[0] == tracked.pointer:
             return None
         state, count = self.state, len(self.state.tensors.all)
-        fresh = state.tensors.moved_to_other_memory(tracked, tensor)
+        tracked = state.tensors.moved_to_other_memory(tracked, tensor)
         for new in state.tensors.all[count:]:
             state.thread.step.tensors.append(new.id)
             state.thread.step.touch(new)
-        return fresh
+        return tracked
 
     def _counted(
         self, tracked: TrackedTensor, operation: str, version: int | None, interval: Interval | None = None
@@ -122,9 +122,9 @@ class Writes:
         """Return the saved tensors for which backward raises from now on."""
         counter = tracked.counter
         counter.version = version
-        fresh, counter.fresh = counter.fresh, []
+        saves, counter.valid = counter.valid, []
         refused = []
-        for save in fresh:
+        for save in saves:
             if save.freed:
                 continue
             save.version_now = version
@@ -132,7 +132,7 @@ class Writes:
                 refused.append(save)
                 self.state.graph.mark_invalid(save, self.state.steps)
             elif not save.checked:
-                counter.fresh.append(save)
+                counter.valid.append(save)
         return tuple(refused)
 
     def note(

@@ -175,14 +175,14 @@ def _paired(left: Gradients, right: Gradients, lefts: list[int], rights: list[in
     another order.
     """
     pairs = dict(zip(lefts, rights, strict=False))
-    odd = [left_key for left_key, theirs in pairs.items() if not _alike(left, right, left_key, theirs)]
-    while odd:
-        left_key = odd.pop()
-        counterpart = next((other for other in odd if _alike(left, right, left_key, pairs[other])), None)
+    unequal = [left_key for left_key, theirs in pairs.items() if not _alike(left, right, left_key, theirs)]
+    while unequal:
+        left_key = unequal.pop()
+        counterpart = next((other for other in unequal if _alike(left, right, left_key, pairs[other])), None)
         if counterpart is not None:
             pairs[left_key], pairs[counterpart] = pairs[counterpart], pairs[left_key]
             if _alike(left, right, counterpart, pairs[counterpart]):
-                odd.remove(counterpart)
+                unequal.remove(counterpart)
     return pairs
 
 

@@ -26,7 +26,7 @@ AROUND_A_STEP: tuple[Kind, ...] = (
     carried_state.detach_state,
     carried_state.detach_shared,
     order.both_losses_first,
-    order.both_calls_apart,
+    order.inline_both_updates,
     order.repeat_forward,
     order.repeat_forward_each_time,
     order.compute_in_closure,

@@ -59,14 +59,14 @@ def prepare(path: str, name: str, changed: str) -> None:
     Raises:
         UnfinishedError: if one of them cannot be written.
     """
-    kept, fresh = f"{path}.orig", f"{path}.new"
+    kept, written = f"{path}.orig", f"{path}.new"
     try:
         with open(path, "rb") as before:
             encoding, _ = tokenize.detect_encoding(before.readline)
             newline = "\r\n" if b"\r\n" in before.read() else "\n"
         shutil.copy2(path, kept)
-        shutil.copy2(path, fresh)
-        with open(fresh, "w", encoding=encoding, newline=newline) as file:
+        shutil.copy2(path, written)
+        with open(written, "w", encoding=encoding, newline=newline) as file:
             file.write(changed)
     except OSError as error:
         raise UnfinishedError.of(

@@ -19,7 +19,7 @@ from autograder.tape.repair.broken_program import BrokenProgram, TriedChange
 from autograder.tape.repair.edits import EditableSource, as_diff, as_fix
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 from autograder.tape.repair.kinds.aliases import is_no_grad
-from autograder.tape.repair.search import DEEPER, Prove, Search
+from autograder.tape.repair.search import PAIRED, Prove, Search
 from autograder.tape.repair.trial.meaning import short
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
 from autograder.tape.run.budget import current_budget
@@ -249,10 +249,10 @@ def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepa
     Without a fix, return changes of the computation.
     """
     for search in searches:
-        if found := search.look(search.factory.source, search.verdict):
+        if found := search.find(search.factory.source, search.verdict):
             return [((search.factory, fix),) for fix in found]
     for search in searches:
-        if found := search.look_deeper():
+        if found := search.find_pairs():
             return [((search.factory, fix),) for fix in found]
     for search in searches if len(searches) > 1 else ():
         if pairs := list(find_in_two(search, search_of)):
@@ -265,13 +265,13 @@ def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepa
 
 def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
     """Yield fixes that need a change of this search's file and a change of another file, for the first such change."""
-    for failed in search.failing[:DEEPER]:
+    for failed in search.failing[:PAIRED]:
         if search.is_almost_late():
             return
         changed, verdict = search.factory.make(failed.text), search.verdict_of(failed.text)
         others = [one for one in editable_files(ProgramFactory(changed, search.factory.make), verdict) if one.imported]
         seconds = [search_of(factory, verdict) for factory in others if factory.file != search.factory.file]
-        found = [(one.factory, fix) for one in seconds for fix in one.look(one.factory.source, verdict)]
+        found = [(one.factory, fix) for one in seconds for fix in one.find(one.factory.source, verdict)]
         if found:
             yield from (((search.factory, failed), second) for second in found)
             return

@@ -28,7 +28,7 @@ from autograder.tape.run.runner import SECONDS, Runner
 
 # share of the remaining time for the run as intended; each trial of a change takes as long
 SHARE_OF_INTENDED_RUN = 0.15
-DEEPER = 6  # number of sources with one fault less that are searched for a second change
+PAIRED = 6  # number of sources with one fault less that are searched for a second change
 # Ratio of the durations of a proof and a trial, and the share of the remaining time that a proof may take.
 PROOF, ROOM = 8, 1 / 3
 RESERVE = 0.25  # share of the time that is reserved for proving changes of the computation and suggestions for faults
@@ -132,7 +132,7 @@ class Search:
         """Return the verdict on a changed source."""
         return self.prove(self.factory.make(text), self.scope)
 
-    def look(self, text: str, verdict: Verdict) -> list[TriedChange]:
+    def find(self, text: str, verdict: Verdict) -> list[TriedChange]:
         """Return the proven fixes of `text` by one change, best first."""
         working, failing = self.try_changes(text, verdict)
         proven: list[TriedChange] = []
@@ -152,13 +152,13 @@ class Search:
             self.failing = failing
         return proven
 
-    def look_deeper(self) -> list[TriedChange]:
+    def find_pairs(self) -> list[TriedChange]:
         """Return the fixes that need one more change after a change of `failing`."""
-        for failed in self.failing[:DEEPER]:
+        for failed in self.failing[:PAIRED]:
             if self.is_almost_late():
                 return []
             known = len(self.changing)
-            found = self.look(failed.text, self.verdict_of(failed.text))
+            found = self.find(failed.text, self.verdict_of(failed.text))
             self.changing[known:] = [join(failed, repair) for repair in self.changing[known:]]
             if found:
                 return [join(failed, repair) for repair in found]

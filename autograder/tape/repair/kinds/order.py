@@ -29,7 +29,7 @@ def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
                 between = block[block.index(step) + 1 : block.index(last)]
                 carried = [one for one in between if clears(one) or isinstance(one, MADE)]
                 yield from moved_up(program.source, first, [*carried, last])
-                yield from filled_apart(program.source, step, last)
+                yield from restricted_to_inputs(program.source, step, last)
 
 
 def first_of_earlier(block: list[ast.stmt]) -> ast.stmt | None:
@@ -61,7 +61,7 @@ def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) ->
         yield Candidate(KIND, (*removed, source.insert_before(first, text)))
 
 
-def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iterator[Candidate]:
+def restricted_to_inputs(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iterator[Candidate]:
     """Yield the move of the step after the second backward, restricted to the inputs that the following step trains."""
     block = source.block(last)
     step_call = next((call for one in block[block.index(last) + 1 :] for call in calls_of(one, "step")), None)
@@ -74,7 +74,7 @@ def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iter
             yield Candidate(KIND, (source.delete(step), source.replace(last, text), moved))
 
 
-def both_calls_apart(program: BrokenProgram) -> Iterator[Candidate]:
+def inline_both_updates(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `update(one, a); update(two, b)`, where `update` calls backward and steps, with its statements, both backwards first."""
     source = program.source
     helpers = {node.name: node for node in source.nodes(ast.FunctionDef) if _updates(node)}

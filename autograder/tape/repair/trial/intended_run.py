@@ -120,10 +120,10 @@ def _write_into_copy(
     func: Callable[..., Any], error: RuntimeError, view: torch.Tensor, *args: Any, **options: Any
 ) -> torch.Tensor:
     """Modify a copy of a view, and let the program's object refer to the copy."""
-    fresh = view.clone()
-    func(fresh, *args, **options)
+    copy = view.clone()
+    func(copy, *args, **options)
     try:
-        torch.utils.swap_tensors(view, fresh)
+        torch.utils.swap_tensors(view, copy)
     except RuntimeError:
         raise error from None
     return view

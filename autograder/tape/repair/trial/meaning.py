@@ -51,12 +51,12 @@ class Reference:
         if self.contradicted:
             return False
         given = [gradient for call in self.intended.calls[:1] for gradient in call.gradients]
-        return self._copies_matter() and among(list(self.right), given, near=True)
+        return self._copies_matter() and all_in(list(self.right), given, near=True)
 
     def _copies_matter(self) -> bool:
         """Return whether private copies change a gradient, which no variable of the file may contain, or a variable."""
         calls = zip(self.intended.calls, self.plain.calls, strict=False)
-        changed = any(not among(intended.gradients, plain.gradients) for intended, plain in calls)
+        changed = any(not all_in(intended.gradients, plain.gradients) for intended, plain in calls)
         return changed or bool(different(self.plain.values, self.intended.values))
 
     def known_calls(self, trial: TrialRun) -> list[tuple[CallValues, CallValues]] | None:
@@ -84,7 +84,7 @@ class Reference:
             return False
         calls = self.known_calls(trial)
         given = calls is not None and all(
-            intended.raised or among(intended.gradients, now.gradients) for intended, now in calls
+            intended.raised or all_in(intended.gradients, now.gradients) for intended, now in calls
         )
         return given and self.keeps_updates(trial)
 
@@ -95,20 +95,20 @@ class Reference:
         """
         calls = zip(self.intended.calls, self.plain.calls, trial.calls, strict=False)
         for intended, plain, now in calls if self.gradients_known else ():
-            if wrong := missing(intended.gradients, plain.gradients):
-                is_other = not among(plain.gradients, now.gradients)
+            if wrong := count_missing(intended.gradients, plain.gradients):
+                is_other = not all_in(plain.gradients, now.gradients)
                 return (
                     is_other
                     and same_all(intended.losses, now.losses)
-                    and missing(intended.gradients, now.gradients) <= wrong
+                    and count_missing(intended.gradients, now.gradients) <= wrong
                 )
         return False
 
     def keeps_updates(self, trial: TrialRun) -> bool:
         """Return whether every leaf ends with its intended value and gradient, as far as these are known."""
         intended = self.intended
-        left = among(intended.left, trial.left) and among(trial.left, intended.left, spare=intended.cleared_unused)
-        return not self.ran or (left and among(intended.trained, trial.trained))
+        left = all_in(intended.left, trial.left) and all_in(trial.left, intended.left, spare=intended.cleared_unused)
+        return not self.ran or (left and all_in(intended.trained, trial.trained))
 
     def changed_losses(self, trial: TrialRun) -> str | None:
         """Return a sentence on the first call in which backward starts from another loss, or None if more than the losses differs."""
@@ -166,16 +166,16 @@ def same_all(intended: list[Tensor], now: list[Tensor]) -> bool:
     return len(intended) == len(now) and all(same(left, right) for left, right in zip(intended, now, strict=True))
 
 
-def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spare: int = 0) -> bool:
+def all_in(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spare: int = 0) -> bool:
     """Return whether `found` contains each tensor of `wanted` except `spare` of them, in any order, each once.
 
     Zeros may be missing. With `near`, elements may differ by the error of finite differences.
     """
-    return missing(wanted, found, near=near) <= spare
+    return count_missing(wanted, found, near=near) <= spare
 
 
-def missing(wanted: list[Tensor], found: list[Tensor], *, near: bool = False) -> int:
-    """Return the number of tensors of `wanted` that `found` does not contain, as `among` compares them."""
+def count_missing(wanted: list[Tensor], found: list[Tensor], *, near: bool = False) -> int:
+    """Return the number of tensors of `wanted` that `found` does not contain, as `all_in` compares them."""
     left, count = list(found), 0
     for value in wanted:
         place = next((n for n, other in enumerate(left) if same(value, other, near=near)), None)

@@ -233,14 +233,14 @@ def from_source(
 
     def call(backwards: Callable[[], int]) -> object:
         module = types.ModuleType("__main__" if function is None else "program")
-        module.__dict__.update(fresh_names(names))
+        module.__dict__.update(copied_names(names))
         with importable(module, folders), started.given_to("-c", folders) if started else nullcontext():
             return run_module(code, module, function, file, backwards)
 
     return Program(file, source, call, code.co_filename, scratch=started.scratch if started else None)
 
 
-def fresh_names(names: dict[Any, Any] | None) -> dict[Any, Any]:
+def copied_names(names: dict[Any, Any] | None) -> dict[Any, Any]:
     """Return the initial globals of a run, with copies of tensors and modules, so that runs do not affect each other."""
     import copy
 
@@ -263,7 +263,7 @@ def from_function(
     shown = os.path.basename(code.co_filename) if file == "<program>" and source else file
 
     def call(_backwards: Callable[[], int]) -> object:
-        arguments = fresh_names(names)
+        arguments = copied_names(names)
         return function(**{name: arguments[name] for name in names or {}})
 
     return Program(shown, source, call, code.co_filename, (function,))
