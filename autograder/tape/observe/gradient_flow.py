@@ -316,15 +316,13 @@ class GradientFlow:
 
     def _cut_behind_numbers(self, name: str, results: list[Any], numbers: Iterable[float]) -> Cut | None:
         """Return the cut behind a tensor to which a number was added, or that an array's memory or numbers became, or None."""
-        if name in _SUMS:
-            return next((self._of_number[number] for number in numbers if number in self._of_number), None)
+        numbers = numbers if name in _SUMS else ()
         for tensor, tracked in results if name in _MADE_OF_NUMBERS else ():
             if tracked.memory in self._of_memory:
                 return self._of_memory[tracked.memory]
             if self._of_number and tensor.is_floating_point() and tensor.numel() <= LISTED:
                 numbers = tensor.detach().flatten().tolist()
-                return next((self._of_number[number] for number in numbers if number in self._of_number), None)
-        return None
+        return next((self._of_number[number] for number in numbers if number in self._of_number), None)
 
     def hold(self, optimizer: torch.optim.Optimizer, parameters: Parameters, here: Place) -> None:
         """Record the parameters that an optimizer will update, and whether gradients of a backward were lost before."""

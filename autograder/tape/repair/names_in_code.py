@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from autograder.tape.repair.edits import FUNCTIONS, Loop
 
 
-def carried_names(loop: Loop) -> list[str]:
-    """Return the names that an iteration reads before it assigns them and assigns for the next one, including `self.h`."""
-    assigned = set().union(*(paths_in(statement, ast.Store) for statement in loop.body))
-    bound = paths_in(loop.target, ast.Store) if isinstance(loop, ast.For | ast.AsyncFor) else set()
-    return [path for path in dict.fromkeys(read_unbound(loop.body, bound)) if path in assigned]
+def carried_names(block: Loop | ast.FunctionDef) -> list[str]:
+    """Return the names that an iteration or a call reads before it assigns them for the next one, including `self.h`."""
+    assigned = set().union(*(paths_in(statement, ast.Store) for statement in block.body))
+    bound = paths_in(block.target, ast.Store) if isinstance(block, ast.For | ast.AsyncFor) else set()
+    return [path for path in dict.fromkeys(read_unbound(block.body, bound)) if path in assigned]
 
 
 def read_unbound(body: Iterable[ast.stmt], bound: set[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.inplace_finder import calls_of
 from autograder.tape.repair.kinds.order import calls_backward, needed_for
-from autograder.tape.repair.names_in_code import carried_names, names_bound, names_loaded, paths_in, read_unbound
+from autograder.tape.repair.names_in_code import carried_names, names_bound, names_loaded, paths_in
 
 KIND = translatable("detach the carried state")
 
@@ -74,12 +74,9 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, Edits]]:
 
 def carried_attributes(source: EditableSource) -> Iterator[tuple[str, ast.stmt]]:
     """Yield the attributes of `self` that a method reads before it assigns them, with the statement that reads them."""
-    for method in source.statements():
-        if not isinstance(method, ast.FunctionDef):
-            continue
-        stored = set().union(*(paths_in(statement, ast.Store) for statement in method.body))
-        for name in dict.fromkeys(read_unbound(method.body, set())):
-            if name.startswith("self.") and name in stored:
+    for method in (one for one in source.statements() if isinstance(one, ast.FunctionDef)):
+        for name in carried_names(method):
+            if name.startswith("self."):
                 yield name, next(one for one in method.body if name in paths_in(one, ast.Load))
 
 
