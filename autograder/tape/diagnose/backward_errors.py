@@ -127,7 +127,7 @@ def _unused(
     is_second = earlier is not None and earlier.target is target and earlier.call.creates_graph and not is_custom
     if earlier is not None and is_second and (earlier.gradient.id in reached or not earlier.gradient.requires_grad):
         return _constant(state, call, earlier, target)
-    base = state.tensors.all[target.base] if target.base is not None else target.origin and target.origin[0]
+    base = target.base or (target.origin and target.origin[0])
     if base is not None and base.id in reached and (of := _plain_name(state, base)):
         return UNUSED_TARGET.at(
             call.place,

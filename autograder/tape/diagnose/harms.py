@@ -65,8 +65,7 @@ def name_of_save(state: RunState, save: TrackedSave) -> str:
     if save.tensor is None:
         return unnamed
     owner = state.tensors.all[save.tensor]
-    base = state.tensors.all[owner.base] if owner.base is not None else None
-    return owner.name or (base and base.name) or state.name_of(owner) or unnamed
+    return owner.name or (owner.base and owner.base.name) or state.name_of(owner) or unnamed
 
 
 def name_at_lines(state: RunState, save: TrackedSave, writes: list[WriteEvent]) -> str:

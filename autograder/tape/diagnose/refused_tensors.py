@@ -112,7 +112,7 @@ def _made_elsewhere(
     """Yield the line that made the first of these tensors, unless it is the line that cannot use it."""
     for tracked in tensors[:1]:
         if (made := state.made_at(tracked)) is not None and made != at:
-            base = [] if tracked.base is None else [state.tensors.all[tracked.base]]
+            base = [] if tracked.base is None else [tracked.base]
             yield REFUSED_TENSOR.at(
                 made, *texts, name=name_of(state, [tracked], nameless), place=line_of(at, made.file),
                 base=name_of(state, base, Message("view.the_base|the base")),
@@ -122,8 +122,7 @@ def _made_elsewhere(
 def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFault]:
     """Yield the line that took a view of a parameter which a later conversion of its module cannot swap."""
     for tracked in state.tensors.all:
-        base = state.tensors.all[tracked.base] if tracked.base is not None else None
-        made, name = state.made_at(tracked), state.name_of(tracked)
+        base, made, name = tracked.base, state.made_at(tracked), state.name_of(tracked)
         if base is None or not base.parameter or made is None or name is None or at is None:
             continue
         if (state.name_of(base) or "").rpartition(".")[2] == key.rpartition(".")[2]:

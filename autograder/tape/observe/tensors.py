@@ -51,7 +51,7 @@ class TrackedTensor:
     shape: tuple[int, ...]
     dtype: str
     made: bool
-    base: int | None = None
+    base: TrackedTensor | None = None
     alias_of: str | None = None
     origin: tuple[TrackedTensor, str] | None = None
     parameter: bool = False
@@ -81,8 +81,8 @@ class TrackedTensor:
         if self.leaf:
             kind = "parameter" if self.parameter else "leaf"
         return Tensor(
-            self.id, self.shape, self.dtype, self.memory.id, self.start, self.stop, self.counter.id, kind, self.base,
-            self.alias_of, self.path or msgspec.UNSET,
+            self.id, self.shape, self.dtype, self.memory.id, self.start, self.stop, self.counter.id, kind,
+            self.base.id if self.base else None, self.alias_of, self.path or msgspec.UNSET,
         )  # fmt: skip
 
     def state(self, tensor: torch.Tensor) -> TensorState | None:
@@ -134,7 +134,7 @@ class Tensors:
         tracked = TrackedTensor(
             len(self.all), self._reference(tensor), memory, start, stop, counter, tuple(tensor.size()),
             str(tensor.dtype).removeprefix("torch."), by is not None and bool(sources),
-            known_base.id if known_base else None, alias, (source, by) if source and by else None,
+            known_base, alias, (source, by) if source and by else None,
             isinstance(tensor, torch.nn.Parameter), all(autograd_flags(tensor)),
         )  # fmt: skip
         tracked.storage = storage
