@@ -357,6 +357,41 @@ def test_what_two_losses_share_is_detached_however_far_from_backward():
     assert found.fixes[0].proven
 
 
+SAC = """
+import torch
+torch.manual_seed(0)
+q, v, pi = torch.nn.Linear(3, 1), torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+oq, ov, op = (torch.optim.Adam(net.parameters(), lr=0.01) for net in (q, v, pi))
+def fit(opt, loss):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+for i in range(6):
+    s, a, r = torch.randn(5, 2), torch.randn(5, 1), torch.randn(5, 1)
+    new = torch.tanh(pi(s))
+    q_new = q(torch.cat([s, new], 1)) ** 2
+    q_loss = ((q(torch.cat([s, a], 1)) - r) ** 2).mean()
+    oq.zero_grad()
+    q_loss.backward()
+    oq.step()
+    v_loss = ((v(s) - q_new.detach()) ** 2).mean()
+    ov.zero_grad()
+    v_loss.backward()
+    ov.step()
+    p_loss = (0.1 * new ** 2 - q_new).mean()
+    op.zero_grad()
+    p_loss.backward()
+    op.step()
+"""
+
+
+def test_a_step_may_move_beyond_the_call_at_which_the_runs_end():
+    """The runs end in the third round, before the moved step. A move without `inputs`, after which Q also learns from the
+    policy's loss, differs only in the second step of Adam, and is not offered."""
+    fixes = repairs_of(SAC).fixes
+    assert ["op.param_groups" in one.diff for one in fixes if one.proven] == [True]
+
+
 NAMED_AS_A_LOOP_VARIABLE = """
 import torch
 w = torch.ones(2, requires_grad=True)

@@ -12,7 +12,7 @@ import torch
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.shown_gradients import DIFFERENCES
-from autograder.tape.oracle.excerpt import WHOLE, Scope, calls_beyond_error
+from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope, calls_beyond_error
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.broken_program import LAST, OTHER, BrokenProgram, Candidate, TriedChange, is_like, join
 from autograder.tape.repair.candidates import changed_texts
@@ -114,17 +114,23 @@ class Search:
         return trial.error is None and reference.keeps_losses(trial) and reference.keeps_training(trial)
 
     def scope_after(self, plain: TrialRun) -> Scope:
-        """Return the length of further runs: if an error ended the program, the fixed program may train for hours."""
-        if self.scope.calls is not None:
+        """Return the length of further runs: if an error ended the program, the fixed program may train for hours.
+
+        If several calls precede the error, it includes a second round, because Adam's first step hides a wrong gradient.
+        """
+        calls = calls_beyond_error(plain.error, plain.calls)
+        if self.scope.calls is not None or calls is None:
             return self.scope
-        return replace(self.scope, calls=calls_beyond_error(plain.error, plain.calls))
+        return replace(self.scope, calls=calls + min(BEYOND, max(len(plain.calls) - 1, 0)))
 
     def run(self, text: str, trial: TrialRun | None = None) -> TrialRun:
         """Run a source within the scope, and return its results."""
         before = current_budget().left
         # A change can make a loop endless, or a thread wait forever.
         limit = RUNAWAY_SECONDS + RUNAWAY_SECONDS * self.longest if self.longest and trial is None else SECONDS
-        done = run_trial(Runner(self.factory.make(text), limit, self.scope.calls), trial or TrialRun())
+        trial = trial or TrialRun()
+        trial.most = self.scope.calls
+        done = run_trial(Runner(self.factory.make(text), limit, trial.most), trial)
         self.longest = max(self.longest, before - current_budget().left)
         return done
 

@@ -243,6 +243,7 @@ class IntendedRun(TrialRun):
 
     def ended_early(self) -> None:
         """Require no gradients of old values if it is not known whether the program would have used them."""
+        super().ended_early()
         self._later.end_early()
 
     def given(self, call: Backward) -> list[tuple[Tensor, Tensor]]:

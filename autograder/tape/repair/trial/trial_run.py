@@ -18,6 +18,7 @@ from torch import Tensor
 from autograder.errors import message_of
 from autograder.tape.internals.entry_points import is_in_checkpoint
 from autograder.tape.internals.tensor_fields import is_transformed, mode_paused
+from autograder.tape.oracle.excerpt import BEYOND
 from autograder.tape.run.engine import Backward, Listener, copied, summed
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
@@ -61,6 +62,9 @@ class TrialRun(Listener):
     reached: dict[int, Tensor] = field(default_factory=dict)
     held: dict[int, Tensor | None] = field(default_factory=dict)
     running: int = 0  # number of active backward calls, which may be nested
+    most: int | None = None  # number of backward calls after which the run ends
+    is_cut: bool = False  # whether it ended early
+    starts: list[list[Tensor]] = field(default_factory=list)  # values of the leaves before each of the last calls
     # minimum number of backward calls and time (of `time.monotonic`) after which the run may end
     least: int = 0
     until: float = math.inf
@@ -72,6 +76,8 @@ class TrialRun(Listener):
     def before_backward(self, call: Backward) -> None:
         """Store the losses that backward starts from."""
         self.running += 1
+        if self.most is not None and len(self.calls) >= self.most - BEYOND:
+            self.starts.append([snapshot(leaf) for leaf in self.reached.values()])
         self.calls.append(CallValues([snapshot(root) for root in call.roots if isinstance(root, Tensor)]))
         keep = summed if call.is_summed else copied  # as the engine keeps the gradients after the call
         self.held = {} if call.returns else {id(target): keep(target.grad) for target in call.targets if target.is_leaf}
@@ -92,6 +98,10 @@ class TrialRun(Listener):
         """Return the gradient that the call added to a target."""
         before = self.held.get(id(target))
         return snapshot(gradient) if before is None else snapshot(gradient) - snapshot(before)
+
+    def ended_early(self) -> None:
+        """Note that the program was not run to its end."""
+        self.is_cut = True
 
     def counts(self, leaf: Tensor) -> bool:
         """Return whether a fix must keep the leaf's `.grad` at the end."""
