@@ -383,6 +383,10 @@ for i in range(6):
     p_loss.backward()
     op.step()
 """
+FIRST = """    oq.zero_grad()
+    q_loss.backward()
+    oq.step()
+"""
 
 
 def test_a_step_may_move_beyond_the_call_at_which_the_runs_end():
@@ -390,6 +394,13 @@ def test_a_step_may_move_beyond_the_call_at_which_the_runs_end():
     policy's loss, differs only in the second step of Adam, and is not offered."""
     fixes = repairs_of(SAC).fixes
     assert ["op.param_groups" in one.diff for one in fixes if one.proven] == [True]
+
+
+def test_no_change_detaches_what_only_the_second_loss_trains():
+    """`q_new.detach()` would take the gradient of the policy, which no earlier loss trains; Q is computed again instead."""
+    fixes = repairs_of(SAC.replace(FIRST, "    fit(oq, q_loss)\n")).fixes
+    assert "q_new = q(torch.cat([s, new], 1)) ** 2" in fixes[0].after
+    assert not any("q_new.detach())." in one.diff for one in fixes)
 
 
 NAMED_AS_A_LOOP_VARIABLE = """

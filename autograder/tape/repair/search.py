@@ -218,7 +218,7 @@ class Search:
             # Without a backward call, only the values of variables show whether a change keeps the computation.
             level = 0 if not named else 1 if reference.intended.calls else OTHER
             return replace(found, changes=named, level=level)
-        if candidate.may_silence:
+        if candidate.may_silence or (candidate.changes and not reference.keeps_own_gradients(trial)):
             return None
         said = candidate.changes or (None if keeps else candidate.may_change or reference.changed_losses(trial))
         if reference.stopped_early:

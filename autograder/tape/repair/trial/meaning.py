@@ -123,6 +123,16 @@ class Reference:
         earlier = [value for values in intended.starts[-steps:] if steps for value in values]
         return all_in(trial.trained, [*intended.trained, *earlier])
 
+    def keeps_own_gradients(self, trial: TrialRun) -> bool:
+        """Return whether the leaves that only the failing call reaches receive their intended gradients from it."""
+        failing = len(self.plain.calls) - 1
+        calls = self.known_calls(trial)
+        if self.plain.error is None or not 0 < failing < len(calls or ()):
+            return True
+        intended, now = calls[failing]  # type: ignore[index]
+        earlier = {leaf for call in self.intended.calls[:failing] for leaf, _ in call.given}
+        return all_in([gradient for leaf, gradient in intended.given if leaf not in earlier], now.gradients)
+
     def changed_losses(self, trial: TrialRun) -> str | None:
         """Return a sentence on the first call in which backward starts from another loss, or None if more than the losses differs."""
         calls = self.known_calls(trial)
