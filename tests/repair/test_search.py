@@ -593,8 +593,9 @@ def test_a_value_from_before_the_loop_is_computed_in_it():
 def test_a_list_of_numbers_becomes_a_list_of_tensors(made, new):
     """The list keeps the losses, and the loss is computed from them, so that backward reaches the network."""
     text = (
-        "import torch, numpy as np\nnet, values = torch.nn.Linear(2, 1), []\nfor x in torch.ones(3, 2):\n"
-        f"    values.append(net(x).exp().item())\n{made}, requires_grad=True).sum().backward()\n"
+        "import torch, numpy as np\nnet = torch.nn.Linear(2, 1)\nvalues = []\n"
+        "sgd = torch.optim.SGD(net.parameters(), lr=0.1)\nfor x in torch.ones(3, 2):\n"
+        f"    values.append(net(x).exp().item())\n{made}, requires_grad=True).sum().backward()\nsgd.step()\n"
     )
     (fault,) = explain_program(factory_of_text(text, "bug.py")).verdict.graph_faults
     assert (True, True) == (fault.was_run, f"+{new}.sum()" in fault.diff)

@@ -9,8 +9,9 @@ import subprocess
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.thread import _threads_queues
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -50,6 +51,17 @@ def in_new_threads(around: Callable[[], AbstractContextManager[Any]]) -> Iterato
 
     with replaced(threading.Thread, "_bootstrap_inner", begun), replaced(_thread, "start_new_thread", started):
         yield
+
+
+def join_threads(before: Collection[threading.Thread]) -> None:
+    """Wait for the threads that were started since, as Python does at the end of a program; not for daemons and idle pools."""
+    for thread in threading.enumerate():
+        if not (thread.daemon or thread in before or thread in _threads_queues or thread is threading.current_thread()):
+            thread.join()
+
+
+left_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+"""The threads that earlier runs left. Their next backward call ends them, because it would count as one of this run."""
 
 
 LAUNCHERS = ("python", "pypy", "torchrun", "accelerate", "deepspeed")

@@ -15,7 +15,7 @@ from autograder.tape.internals.entry_points import replaced_engine
 from autograder.tape.internals.mode_stack import is_tracing, next_sequence_number, sequence_number
 from autograder.tape.internals.tensor_fields import mode_paused, unwrapped
 from autograder.tape.run.budget import current_budget
-from autograder.tape.run.child_processes import ChildProcesses, in_new_threads, report_backward
+from autograder.tape.run.child_processes import ChildProcesses, in_new_threads, left_threads, report_backward
 from autograder.tape.run.graph_walk import leaves_among, nodes_below
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.storages import fingerprint
@@ -152,6 +152,8 @@ def _observed_calls(
             report_backward(children.path)
         if children.is_child() or is_tracing():
             return original(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs)
+        if threading.current_thread() in left_threads:
+            raise SystemExit  # which ends a thread without a message
         keep_graph = keep_graph or listener.keeps_graph
         rest = (grad_tensors, keep_graph, create_graph, inputs, *args)
         if here.running:

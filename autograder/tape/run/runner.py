@@ -6,6 +6,7 @@ import gc
 import math
 import mmap
 import re
+import threading
 import time
 import traceback
 import warnings
@@ -23,7 +24,7 @@ from autograder.tape.internals.mode_stack import compiled_calls, eager_calls, is
 from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.budget import current_budget
-from autograder.tape.run.child_processes import process_groups_kept, track_child_processes
+from autograder.tape.run.child_processes import left_threads, process_groups_kept, track_child_processes
 from autograder.tape.run.engine import Backward, LastCall, Listener, summed, watched
 from autograder.tape.run.entropy import isolated_globals
 from autograder.tape.run.finished_run import Run, raise_if_exited, raise_if_unusable
@@ -108,12 +109,15 @@ class Runner:
         program, budget = self.program, current_budget()
         limit, waits = budget.begin_run(self.seconds), min(patience, budget.left)
         compiling = compiled_calls() if compiles else eager_calls()
-        world = isolated_globals(program.seeded, budget.readings)
+        world, threads = isolated_globals(program.seeded, budget.readings), set(threading.enumerate())
         with (
             process_groups_kept(), garbage_collected(), Snapshot(program.roots, program.space), world as printed,
             compiling as compiled, _gradient_warnings(program) as warned,
         ):  # fmt: skip
-            run = self.run_live(listener, limit, waits)
+            try:
+                run = self.run_live(listener, limit, waits)
+            finally:
+                left_threads.update(set(threading.enumerate()) - threads)
             run.warned = warned
             run.compiled = bool(compiled)
             run.returned = _copied(run.returned)

@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 from pathlib import Path
@@ -221,6 +222,33 @@ def test_long_plain_code_costs_only_reads_of_foreign_aliases(monkeypatch):
     ).verdict
     assert [9] == [place.line for place in verdict.harms[0].mutated_at]
     assert len(looks) < 200_000  # twice as many if each statement reads them all
+
+
+THREAD = """
+import threading, torch
+w = torch.ones(2, requires_grad=True)
+def train():
+    h = w.exp()
+    h.data.mul_(2)
+    h.sum().backward()
+threading.{start}.start()
+"""
+
+
+@pytest.mark.parametrize("start", ["Thread(target=train)", "Timer(0.2, train)"])
+def test_a_program_ends_after_its_threads(start):
+    """Python waits for a thread that the program does not join, so its backward call is one of the program."""
+    verdict = record(THREAD.format(start=start)).verdict
+    assert ("silently-wrong", [6]) == (verdict.outcome, [place.line for place in verdict.harms[0].mutated_at])
+
+
+def test_a_thread_that_does_not_end_is_no_part_of_the_next_run():
+    """The daemon calls backward until its run is over; a call after that would belong to the run that follows."""
+    endless = "def forever():\n    while True:\n        (w * w).sum().backward()\n"
+    text = THREAD.format(start="Thread(target=forever, daemon=True)").replace("threading.", f"{endless}threading.")
+    before = threading.active_count()
+    outcome_of(text)
+    assert before == threading.active_count()
 
 
 def test_what_the_program_lets_go_is_let_go(monkeypatch):

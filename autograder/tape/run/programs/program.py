@@ -8,6 +8,7 @@ import inspect
 import linecache
 import os
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -20,6 +21,7 @@ from typing import Any
 from autograder.errors import message_of
 from autograder.locale.messages import Message
 from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.child_processes import join_threads
 from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine, packaged_name, place_in_package
 from autograder.tape.run.programs.scratch_folder import ScratchFolder
 from autograder.tape.run.programs.source_text import ProgramError, code_of, compiled, is_own_file
@@ -92,8 +94,11 @@ def run_module(
     Raise a ProgramError for an ImportError before the first backward and, if a function is given, for any other error
     of the module's code.
     """
+    before = threading.enumerate()
     try:
         exec(code, module.__dict__)
+        if function is None:
+            join_threads(before)
     except ImportError as error:
         if backwards():
             raise
