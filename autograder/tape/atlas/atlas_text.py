@@ -6,7 +6,7 @@ import difflib
 import functools
 import importlib.metadata
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -35,6 +35,11 @@ class InPlaceForm(msgspec.Struct, frozen=True):
     keeps: tuple[Keep, ...]
 
 
+def _key(one: Operation | NotCovered) -> str:
+    """Return the name and the form, such as "max (binary)"."""
+    return f"{one.name} ({one.form})" if one.form else one.name
+
+
 class Operation(msgspec.Struct, frozen=True):
     """The tensors that an operation saves."""
 
@@ -51,10 +56,7 @@ class Operation(msgspec.Struct, frozen=True):
     # sentences on differences between PyTorch's version check and the values that backward reads
     notes: tuple[str, ...] = ()
 
-    @property
-    def key(self) -> str:
-        """The name and the form, such as "max (binary)"."""
-        return _key(self.name, self.form)
+    key = property(_key)
 
 
 class NotCovered(msgspec.Struct, frozen=True):
@@ -64,14 +66,7 @@ class NotCovered(msgspec.Struct, frozen=True):
     why: str
     form: str = ""
 
-    @property
-    def key(self) -> str:
-        """The name and the form."""
-        return _key(self.name, self.form)
-
-
-def _key(name: str, form: str) -> str:
-    return f"{name} ({form})" if form else name
+    key = property(_key)
 
 
 class Atlas(msgspec.Struct, frozen=True):
@@ -248,7 +243,8 @@ def _in_place_lines(operation: Operation) -> Iterable[str]:
     form = operation.in_place
     if form is None:
         return
-    kept = [f"{_result(keep.what)}{f' ({keep.when})' if keep.when else ''}" for keep in form.keeps]
+    named = {"input": "its result, the tensor it wrote into"}
+    kept = [named.get(one.what, f"`{one.what}`") + (f" ({one.when})" if one.when else "") for one in form.keeps]
     # The operation overwrites the values that its backward needs.
     if _keeps_input(operation.keeps) and not _keeps_input(form.keeps):
         kept.append("a copy of what it overwrote")
@@ -257,10 +253,6 @@ def _in_place_lines(operation: Operation) -> Iterable[str]:
 
 def _keeps_input(keeps: Iterable[Keep]) -> bool:
     return any(keep.what == "input" and keep.read for keep in keeps)
-
-
-def _result(what: str) -> str:
-    return "its result, the tensor it wrote into" if what == "input" else f"`{what}`"
 
 
 def summary_text(atlas: Atlas) -> str:
@@ -390,16 +382,11 @@ def difference_text(older: Atlas, newer: Atlas) -> str:
         if only := [key for key in listed if key not in others]:
             lines.append(f"only in {version}: {', '.join(only)}")
     for key in changed:
-        lines += ["", key, *_changes(before[key], after[key])]
+        old, new = before[key], after[key]
+        names = dict.fromkeys((*old.arguments, *new.arguments, *old.outputs, *new.outputs))
+        rules = [(name, state_of(old, name), state_of(new, name)) for name in names]
+        lines += ["", key, *(f"  {name}: {was} → {now}" for name, was, now in rules if was != now)]
     return "\n".join(lines)
-
-
-def _changes(before: Operation, after: Operation) -> Iterator[str]:
-    """Yield a line for each tensor whose rule differs."""
-    for name in dict.fromkeys((*before.arguments, *after.arguments, *before.outputs, *after.outputs)):
-        was, now = state_of(before, name), state_of(after, name)
-        if was != now:
-            yield f"  {name}: {was} → {now}"
 
 
 def _answer(operation: Operation) -> set[tuple[str, tuple[str, ...], str, bool]]:
