@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
+from functools import partial, wraps
 from inspect import getattr_static
 from types import FrameType
 from typing import Any
@@ -32,6 +32,17 @@ OnOptimizer = Callable[[torch.optim.Optimizer], None]
 
 replaced = patch.object
 """A context that sets an attribute: `replaced(owner, name, value)`."""
+
+
+def noted(original: Callable[..., Any], note: Callable[..., object]) -> Callable[..., Any]:
+    """Return a function that calls `note` with its arguments, and then `original`."""
+
+    @wraps(original)
+    def noting(*args: Any, **options: Any) -> Any:
+        note(*args, **options)
+        return original(*args, **options)
+
+    return noting
 
 
 @contextmanager

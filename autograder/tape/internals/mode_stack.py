@@ -6,7 +6,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -53,13 +53,10 @@ def _kept_stance(*_args: object, **_options: object) -> Iterator[None]:
     yield
 
 
-@contextmanager
-def eager_random_numbers() -> Iterator[None]:
+def eager_random_numbers() -> AbstractContextManager[Any]:
     """Make compiled functions draw the same random numbers as in eager mode. Inductor has its own generator."""
-    with ExitStack() as stack:
-        if "torch._inductor.config" in sys.modules:
-            stack.enter_context(sys.modules["torch._inductor.config"].patch(fallback_random=True))
-        yield
+    config = sys.modules.get("torch._inductor.config")
+    return config.patch(fallback_random=True) if config else nullcontext()
 
 
 def has_scripted_functions() -> bool:
@@ -160,12 +157,12 @@ def on_compiled_calls(entered: Callable[[], None], left: Callable[[], None]) -> 
     with ExitStack() as stack:
 
         def report_calls() -> None:
-            dynamo = sys.modules.get("torch._dynamo.eval_frame")
+            dynamo = sys.modules.get(_COMPILER)
             for name in ("set_eval_frame", "_maybe_set_eval_frame"):
                 if hasattr(dynamo, name):
                     stack.enter_context(replaced(dynamo, name, _reporting(getattr(dynamo, name), entered, left)))
 
-        if "torch._dynamo.eval_frame" in sys.modules:
+        if _COMPILER in sys.modules:
             report_calls()
         else:
             stack.enter_context(replaced(torch, "compile", _first(torch.compile, report_calls)))

@@ -64,17 +64,6 @@ def isolated_from_program(method: Callable[..., Any]) -> Callable[..., Any]:
     return quietly
 
 
-def noted(original: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
-    """Return a function that calls `note` with its arguments, and then `original`."""
-
-    @wraps(original)
-    def noting(*args: Any, **options: Any) -> Any:
-        note(*args, **options)
-        return original(*args, **options)
-
-    return noting
-
-
 class Observer(Listener):
     """Observes a run without changing its state, with a function mode, line tracing, and checks of memory.
 
@@ -114,9 +103,9 @@ class Observer(Listener):
             with (
                 readable_saved_tensors(), entry_points.replaced_hooks(self._packing),
                 entry_points.around_transforms(self._transform),
-                entry_points.replaced(torch.utils, "swap_tensors", noted(swap, self._forget_tensors)),
-                entry_points.replaced(torch.nn.Module, "train", noted(train, self._mode_set)),
-                entry_points.replaced(torch.set_grad_enabled, "__init__", noted(record, self._recording_set)),
+                entry_points.replaced(torch.utils, "swap_tensors", entry_points.noted(swap, self._forget_tensors)),
+                entry_points.replaced(torch.nn.Module, "train", entry_points.noted(train, self._mode_set)),
+                entry_points.replaced(torch.set_grad_enabled, "__init__", entry_points.noted(record, self._recording_set)),
                 entry_points.around_optimizer_steps(self._optimizer_steps, self._optimizer_has_stepped),
                 in_new_threads(self._thread), functions, functions.recorded_calls(),
                 self.statements.traced(begun=not self._only_counts),

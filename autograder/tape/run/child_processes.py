@@ -24,7 +24,7 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 
-from autograder.tape.internals.entry_points import replaced, replaced_engine
+from autograder.tape.internals.entry_points import noted, replaced, replaced_engine
 
 
 @contextmanager
@@ -180,8 +180,7 @@ def run_reporting(process: BaseProcess, path: str) -> None:
 @contextmanager
 def track_child_processes() -> Iterator[ChildProcesses]:
     """Yield a record of the processes that `multiprocessing`, `os` or `subprocess` start in the block."""
-    children, start, popen, system = ChildProcesses(), BaseProcess.start, subprocess.Popen.__init__, os.system
-    met: list[tuple[object, str, Callable[..., Any]]] = []
+    children, start = ChildProcesses(), BaseProcess.start
 
     @wraps(start)
     def started(process: Any) -> None:
@@ -189,38 +188,23 @@ def track_child_processes() -> Iterator[ChildProcesses]:
         start(process)
         children.processes.append(process)
 
-    @wraps(popen)
-    def opened(self: Any, args: str | Sequence[Any], *more: Any, **options: Any) -> None:
+    def opened(_self: Any, args: str | Sequence[Any], *_more: Any, **_options: Any) -> None:
         children.note_command(args)
-        popen(self, args, *more, **options)
 
-    @wraps(system)
-    def called(command: Any) -> Any:
-        children.note_command(command)
-        return system(command)
+    def begun(pool: Any, *_args: Any, **_options: Any) -> None:
+        children.pools.append(weakref.ref(pool))
 
-    def noted(begin: Callable[..., None]) -> Callable[..., None]:
-        @wraps(begin)
-        def begun(pool: Any, *args: Any, **options: Any) -> None:
-            begin(pool, *args, **options)
-            children.pools.append(weakref.ref(pool))
-
-        return begun
-
-    met += [(BaseProcess, "start", started), (subprocess.Popen, "__init__", opened), (os, "system", called)]
-    pools = [(Pool, "__init__"), (ProcessPoolExecutor, "__init__"), (BaseManager, "start")]
-    met += [(owner, name, noted(getattr(owner, name))) for owner, name in pools]
-    if hasattr(os, "fork"):
-        fork = os.fork
-
-        def forked() -> int:
-            assert children.path  # create the file before the fork, because each process would create its own
-            return fork()
-
-        met.append((os, "fork", forked))
+    notes: list[tuple[Any, str, Callable[..., object]]] = [
+        (subprocess.Popen, "__init__", opened), (os, "system", children.note_command), (Pool, "__init__", begun),
+        (ProcessPoolExecutor, "__init__", begun), (BaseManager, "start", begun),
+        # The file is created before the fork, because each process would create its own.
+        (os, "fork", lambda: children.path),
+    ]  # fmt: skip
     with ExitStack() as stack:
-        for owner, name, value in met:
-            stack.enter_context(replaced(owner, name, value))
+        stack.enter_context(replaced(BaseProcess, "start", started))
+        for owner, name, note in notes:
+            if hasattr(owner, name):
+                stack.enter_context(replaced(owner, name, noted(getattr(owner, name), note)))
         yield children
 
 
@@ -244,11 +228,7 @@ def process_groups_kept() -> Iterator[None]:
     had_group = torch.distributed.is_initialized()
     destroy = distributed_c10d.destroy_process_group
 
-    @wraps(destroy)
-    def destroyed(*args: Any, **kwargs: Any) -> Any:
-        kept.extend(distributed_c10d._world.pg_map)
-        return destroy(*args, **kwargs)
-
+    destroyed = noted(destroy, lambda *_args, **_options: kept.extend(distributed_c10d._world.pg_map))
     with (
         replaced(torch.distributed, "destroy_process_group", destroyed),
         replaced(distributed_c10d, "destroy_process_group", destroyed),
