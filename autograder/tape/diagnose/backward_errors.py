@@ -93,25 +93,20 @@ def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
                 name=name_of(state, [given], Message("target.input|the input")),
                 root=name_of(state, call.roots, Message("target.output|the output")),
             )  # fmt: skip
-    elif UNUSED.search(error):
-        reached, nodes = _below(state, call)
-        target = next((target for target in call.asked if target.id not in reached), None)
-        if target is not None:
-            yield _unused(state, call, target, reached, nodes)
+    elif UNUSED.search(error) and (fault := _unused(state, call)):
+        yield fault
 
 
-def _below(state: RunState, call: StartedBackward) -> tuple[set[int], list[GraphNode]]:
-    """Return the ids of the tensors in the graph of a call's roots, and its nodes, nearest to the roots first."""
+def _unused(state: RunState, call: StartedBackward) -> GraphFault | None:
+    """Return the fault of a call that asks for a tensor outside of the graph of its roots, or None if there is no such tensor."""
     nodes = state.graph.below(call.nodes)
-    tensors = {tensor.id for tensor in state.tensors.all if tensor.node in nodes}
-    return tensors | {node.tensor for node in nodes.values() if node.tensor is not None}, list(nodes.values())
-
-
-def _unused(
-    state: RunState, call: StartedBackward, target: TrackedTensor, reached: set[int], nodes: list[GraphNode]
-) -> GraphFault:
+    reached = {tensor.id for tensor in state.tensors.all if tensor.node in nodes}
+    reached |= {node.tensor for node in nodes.values() if node.tensor is not None}
+    target = next((target for target in call.asked if target.id not in reached), None)
+    if target is None:
+        return None
     name = _plain_name(state, target, Message("target.input|the input"))
-    made = [state.tensors.all[node.tensor] for node in nodes if node.tensor is not None and node.inputs]
+    made = [state.tensors.all[one.tensor] for one in nodes.values() if one.tensor is not None and one.inputs]
     named = (_plain_name(state, tensor) for tensor in (*call.roots, *made))
     root = next(filter(None, named), Message("target.output|the output"))
     earlier = call.of

@@ -305,17 +305,14 @@ def lines_with(text: re.Pattern[str], state: RunState) -> list[Place]:
 
 
 def around(tree: ast.Module | None, kind: type[T], line: int) -> list[T]:
-    """Return the nodes of a kind that cover a line, in the order of a walk through the tree; [] without a tree."""
-    nodes = [node for node in ast.walk(tree) if isinstance(node, kind)] if tree is not None else []
+    """Return the statements of a kind that cover a line, in the order of a walk through the tree; [] without a tree."""
+    nodes = (node for node in (_statements(tree) if tree else ()) if isinstance(node, kind))
     return [node for node in nodes if node.lineno <= line <= (node.end_lineno or node.lineno)]
 
 
 def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:
     """Return the innermost statement that covers a line."""
-    tree = trees.get(place.file)
-    nodes = _statements(tree) if tree else ()
-    spread = [node for node in nodes if node.lineno <= place.line <= (node.end_lineno or node.lineno)]
-    return max(spread, key=lambda node: node.lineno, default=None)
+    return max(around(trees.get(place.file), ast.stmt, place.line), key=lambda node: node.lineno, default=None)
 
 
 @functools.lru_cache(maxsize=128)

@@ -113,8 +113,9 @@ def _missing(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _only_clears(tree: ast.Module | None, line: int) -> bool:
     """Return whether a line is in the test of an `if` statement that only clears a `.grad` or prints it."""
-    guards = [node for node in ast.walk(tree) if isinstance(node, ast.If)] if tree is not None else []
-    tested = [guard for guard in guards if guard.test.lineno <= line <= (guard.test.end_lineno or line)]
+    tested = [
+        guard for guard in around(tree, ast.If, line) if guard.test.lineno <= line <= (guard.test.end_lineno or line)
+    ]
     texts = [ast.unparse(statement) for guard in tested for statement in guard.body]
     uses = [text for text in texts if ".grad" in text]
     return bool(uses) and all(_CLEARS.search(text) for text in uses)

@@ -86,11 +86,6 @@ def _raw(node: Any, name: str) -> torch.Tensor | None:
     return member.data if member is not None and isinstance(member.data, torch.Tensor) else None
 
 
-def kept_still(node: Any, name: str, tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return a tensor while the node keeps its packed value, else None."""
-    return tensor if name in hidden_in(node)[0] else None
-
-
 def saved_version(node: object, name: str, tensor: torch.Tensor) -> int | None:
     """Return the version of a tensor when it was saved: the current one if backward accepts it, else the one that backward expects."""
     expected = None if "[" in name else tensor_fields.expected_version(node, name)
@@ -167,7 +162,8 @@ class Links:
         """Return whether the tensor that a hook packed is known. If the packed value shares its memory, the node keeps it."""
         tensor = next((given for given, result in reversed(self.state.thread.packed) if result is packed), None)
         if tensor is not None and shares_memory(tensor, packed):
-            self._keep(node, name, partial(kept_still, node.node, name, tensor), tensor, False, False, made)
+            of = node.node
+            self._keep(node, name, lambda: tensor if name in hidden_in(of)[0] else None, tensor, False, False, made)
         return tensor is not None
 
     def _keep(

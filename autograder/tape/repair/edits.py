@@ -94,10 +94,8 @@ class EditableSource:
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """Return the list of statements that contains `statement`."""
-        for _, value in ast.iter_fields(self.parents[statement]):
-            if isinstance(value, list) and statement in value:
-                return value
-        raise ValueError(f"line {statement.lineno} is not in a block")
+        values = (value for _, value in ast.iter_fields(self.parents[statement]))
+        return next(value for value in values if isinstance(value, list) and statement in value)
 
     def scope(self, node: ast.AST) -> ast.AST:
         """Return the function that contains the node, or the module."""
