@@ -396,6 +396,33 @@ def test_a_step_may_move_beyond_the_call_at_which_the_runs_end():
     assert ["op.param_groups" in one.diff for one in fixes if one.proven] == [True]
 
 
+DELAYED_POLICY = """
+import torch
+torch.manual_seed(0)
+q, pi, target = torch.nn.Linear(3, 1), torch.nn.Linear(2, 1), torch.nn.Linear(3, 1)
+oq, op = torch.optim.SGD(q.parameters(), 0.05), torch.optim.SGD(pi.parameters(), 0.05)
+for i in range(8):
+    s, a, r = torch.randn(5, 2), torch.randn(5, 1), torch.randn(5, 1)
+    value = (q(torch.cat([s, torch.tanh(pi(s))], 1)) ** 2).mean()
+    q_loss = ((q(torch.cat([s, a], 1)) - r) ** 2).mean()
+    oq.zero_grad()
+    q_loss.backward()
+    oq.step()
+    if i % 2:
+        op.zero_grad()
+        (-value).backward()
+        op.step()
+        with torch.no_grad():
+            for x, y in zip(target.parameters(), q.parameters()):
+                x.lerp_(y, 0.1)
+"""
+
+
+def test_no_update_moves_beyond_an_average_of_its_parameters():
+    """If Q is trained after the target network has averaged it, the target ends with other values; no backward reaches it."""
+    assert not any(one.proven for one in repairs_of(DELAYED_POLICY).fixes)
+
+
 def test_no_change_detaches_what_only_the_second_loss_trains():
     """`q_new.detach()` would take the gradient of the policy, which no earlier loss trains; Q is computed again instead."""
     fixes = repairs_of(SAC.replace(FIRST, "    fit(oq, q_loss)\n")).fixes

@@ -57,6 +57,8 @@ class TrialRun(Listener):
     numbers: dict[str, float] = field(default_factory=dict)  # the variables that are a float, until the run has ended
     # names of the leaves that require grad, each with the leaf's `id`
     leaves: dict[str, int] = field(default_factory=dict)
+    parameters: dict[str, int] = field(default_factory=dict)  # names of parameters, each with its `id`
+    unreached: set[str] = field(default_factory=set)  # the names of those that no backward reached
     trained: list[Tensor] = field(default_factory=list)  # values at the end of every leaf that a backward reached
     left: list[Tensor] = field(default_factory=list)  # `.grad` of these leaves at the end
     reached: dict[int, Tensor] = field(default_factory=dict)
@@ -116,6 +118,7 @@ class TrialRun(Listener):
         self.left = [
             snapshot(leaf.grad) for leaf in self.reached.values() if leaf.grad is not None and self.counts(leaf)
         ]
+        self.unreached = {name for name, parameter in self.parameters.items() if parameter not in self.reached}
         self.reached = {}
 
     def keep(self, name: str, value: Any) -> None:
@@ -125,6 +128,8 @@ class TrialRun(Listener):
         if isinstance(value, Tensor):
             self.numbers.pop(name, None)
             self.values[name] = snapshot(value)
+            if isinstance(value, torch.nn.Parameter):
+                self.parameters[name] = id(value)
             if value.is_leaf and value.requires_grad:
                 self.leaves[name] = id(value)
                 self.keep(f"{name}.grad", value.grad)
