@@ -416,6 +416,16 @@ PROGRAMS = (
             (torch.ones(3, 2) @ w).pow(2).mean().backward()  # fault
             w.data = w.data - 0.1 * w.grad
         """, (("0.1 * w.grad", "0.1 * w.grad; w.grad = None"),)),
+    FaultyProgram("gradients behind a velocity add up", "gradient not cleared", "correct", """
+        net = nn.Linear(2, 1)
+        velocities = [torch.zeros_like(p) for p in net.parameters()]
+        for _ in range(3):
+            net(torch.ones(3, 2)).pow(2).mean().backward()  # fault
+            with torch.no_grad():
+                for p, v in zip(net.parameters(), velocities):
+                    v.mul_(0.9).add_(p.grad)
+                    p -= 0.1 * v
+        """, (("p -= 0.1 * v", "p -= 0.1 * v\n            p.grad = None"),)),
     FaultyProgram("another_loss_left_its_gradient", "gradient of another loss", "correct", """
         g, d = nn.Linear(2, 2), nn.Linear(2, 1)
         first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (g, d))
@@ -852,6 +862,14 @@ RIGHT = {
             return nn.functional.mse_loss(torch.func.functional_call(net, weights, (x,)), y)
         gradients = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(dict(net.named_parameters()), x, y)
         net(x).sum().backward()
+        """,
+    "an average of gradients that no parameter receives, and one update at the end": """
+        w, average = torch.ones(2, requires_grad=True), torch.zeros(2)
+        for _ in range(3):
+            (torch.ones(3, 2) @ w).pow(2).mean().backward()
+            average.mul_(0.9).add_(w.grad)
+        with torch.no_grad():
+            w -= 0.1 * average
         """,
     "gradients that are too small for LBFGS": """
         w = torch.full((2,), 1e-6, requires_grad=True)

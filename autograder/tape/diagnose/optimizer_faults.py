@@ -38,7 +38,10 @@ _UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_gra
 _LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(ranspose)?Backward")
 _CONVERTED = re.compile(r"Parameter\(.*\)\.(double|float|half|bfloat16|to|cuda|cpu)\(")
 _CLEARS = re.compile(r"\.grad = None$|\.grad\.(zero|detach)_\(\)$|\.grad is (not )?None:?$")
-_GRADIENT = re.compile(r"([\w.]+(?:\[\w+\])?)\.grad\b")
+# the leaf whose gradient an update reads, or the leaf that it modifies
+_GRADIENT = re.compile(
+    r"([\w.]+(?:\[\w+\])?)\.grad\b|^(?!torch\b)([\w.]+?(?:\[\w+\])?)(?:\.data)?(?: *[-+*/]?= |\.\w+_\()"
+)
 _INITIAL = re.compile(r"init|normal_|uniform_")
 
 
@@ -342,7 +345,7 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
         steps = [flow.updated_at[number].text for number in those if number in flow.updated_at]
         steps += [reused[place].update.text] if place in reused else []
         read = _GRADIENT.search(updates[place].text)
-        name = read[1] if read else next(filter(None, map(state.name_of, those.values())), "")
+        name = (read[1] or read[2]) if read else next(filter(None, map(state.name_of, those.values())), "")
         clear = f"{name}.grad = None"
         if steps:
             clear = f"{_optimizer_in(steps[0])}.zero_grad()"

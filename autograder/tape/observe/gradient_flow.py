@@ -119,6 +119,10 @@ class GradientFlow:
         self.constant: set[int] = set()
         self.steps, self.modes = OptimizerSteps(), ModeSwitches()
         self.reads, self._used = ReadGradients(), UsedGradients()
+        self._of_gradient: set[int] = set()  # ids of the values that were computed from a `.grad`
+        self._gradient_into: set[Memory] = (
+            set()
+        )  # the memories that such values were written into since the last backward
         # leaves whose gradients two updates used, with the lines of the backward between them and of the second update
         self.used_twice: list[tuple[Place, TrackedTensor, Place]] = []
         self._writes = 0  # number of modifications that were searched for updates
@@ -155,6 +159,7 @@ class GradientFlow:
         if name in ("grad", "grad ="):
             self._access_gradient(name, inputs, sources, result, here)
         self._follow_gradients(name, sources, results)
+        self._follow_update(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
         self._remember([pair for pair in results if not sources or self.steps.is_random(pair[1])])
         if name in _NO_USE or name.endswith(_OF_SHAPE):
@@ -230,6 +235,15 @@ class GradientFlow:
         elif torch.is_grad_enabled() and name != "detach" and (earlier := self._earlier_of(sources)) is not None:
             # A parameter that a step updates is not a function of its gradient.
             self._earlier |= {tracked.id: earlier for _, tracked in results if not tracked.leaf}
+
+    def _follow_update(self, name: str, sources: list[TrackedTensor], results: list[Any]) -> None:
+        """Note the values that are computed from a `.grad`, recorded or not, and the memory that one is written into."""
+        is_read = name == "grad" and len(sources) == 1
+        if is_read or any(source.id in self._of_gradient for source in sources[1:]):
+            self._of_gradient |= {tracked.id for _, tracked in results if not tracked.leaf}
+            self._gradient_into |= {source.memory for source in sources[:1] if not is_read}
+        elif any(source.id in self._of_gradient for source in sources):
+            self._of_gradient |= {tracked.id for _, tracked in results if not tracked.leaf}
 
     def _earlier_of(self, sources: Iterable[TrackedTensor]) -> EarlierGradient | None:
         return next((self._earlier[source.id] for source in sources if source.id in self._earlier), None)
@@ -376,8 +390,12 @@ class GradientFlow:
     def find_updates(self, writes: list[WriteEvent]) -> None:
         """Find the leaves that were updated since the last call, whose gradients are used now. A second use is a fault."""
         new = [write for write in writes[self._writes :] if write.changed and not write.in_backward]
-        updated = {write.memory: write.place for write in new if _UPDATE.search(write.place.text)}
+        updated = {
+            write.memory: write.place for write in new
+            if _UPDATE.search(write.place.text) or write.memory in self._gradient_into
+        }  # fmt: skip
         self._writes = len(writes)
+        self._gradient_into.clear()
         for tracked in self.reached.values() if updated else ():
             if tracked.memory in updated and (added := self._used.use(tracked.object_id)) is not None:
                 self.used_twice.append((added, tracked, updated[tracked.memory]))
