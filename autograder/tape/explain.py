@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -141,16 +142,27 @@ def record_program(
             return alone
 
         def only_compared(runs: Runs) -> None:
-            if compared is not None and (evidence := Evidence(runs)).outcome == "correct":
-                compared(assemble(program, evidence))
+            evidence = Evidence(runs)
+            if compared is not None and evidence.outcome == "correct":
+                with suppress(unknown_outcome.UnknownOutcomeError):
+                    compared(assemble(program, _known(evidence)))
 
-        evidence = _evidence(runner, all_runs(runner, plain, scope, observer, only_compared))
-        unknown_outcome.refuse_unfollowed(evidence)
-        unknown_outcome.refuse_uncompared(evidence)
+        evidence = _known(_evidence(runner, all_runs(runner, plain, scope, observer, only_compared)))
         if unknown_outcome.is_unexplained(evidence):
             unknown_outcome.refuse_unrepeated(evidence, repeated(runner, plain, compiles=plain.compiled))
         budget.stage = "finding the cause"
         return assemble(program, evidence)
+
+
+def _known(evidence: Evidence) -> Evidence:
+    """Return the evidence if no other process determined the outcome and a reference computed the gradients.
+
+    Raises:
+        UnknownOutcomeError: otherwise.
+    """
+    unknown_outcome.refuse_unfollowed(evidence)
+    unknown_outcome.refuse_uncompared(evidence)
+    return evidence
 
 
 def _evidence(runner: Runner, runs: Runs) -> Evidence:

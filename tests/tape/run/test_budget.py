@@ -14,6 +14,7 @@ from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError, refuse
 from autograder.tape.explain import explain_program, record_program
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle import all_runs, excerpt
+from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.excerpt import FEW, Scope
 from autograder.tape.oracle.untracked_writes import effect_of_untracked_writes
 from autograder.tape.repair import search
@@ -318,15 +319,17 @@ def test_a_program_of_which_nothing_is_known_in_time_is_one_sentence(tmp_path):
     assert re.search(r"still running after ([\d.]+ of the )?3 seconds", done.stderr)
 
 
-@pytest.mark.parametrize("wrong", [False, True])
-def test_compared_gradients_are_an_answer_before_a_recording_that_may_take_too_long(monkeypatch, wrong):
-    """One long call of PyTorch may exceed the rest of the time. Only correct gradients are an answer without a line."""
+@pytest.mark.parametrize("case", ["correct", "wrong", "not compared"])
+def test_compared_gradients_are_an_answer_before_a_recording_that_may_take_too_long(monkeypatch, case):
+    """One long call of PyTorch may exceed the rest of the time. Only compared, correct gradients are an answer without a line."""
     monkeypatch.setattr(all_runs, "SHORT", 1.0)  # as if the comparison had taken most of the time
-    seen, text = [], training(3, "== 2" if wrong else "== 3")
+    if case == "not compared":
+        monkeypatch.setattr(all_runs, "_run_with_copies", lambda *_: (ClonedSavesRun(), Run(error=time_was_up())))
+    seen, text = [], training(3, "== 2" if case == "wrong" else "== 3")
     explain_program(factory_of_text(text, "train.py"), repair=False, compared=seen.append)
 
-    assert [] == seen if wrong else "correct" == seen[0].verdict.outcome
-    assert wrong or "before a backward call was recorded" in as_screen(seen[0])
+    assert ["correct"] * (case == "correct") == [recording.verdict.outcome for recording in seen]
+    assert all("before a backward call was recorded" in as_screen(recording) for recording in seen)
 
 
 def test_the_time_told_is_the_time_that_was_given():
