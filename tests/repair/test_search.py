@@ -423,6 +423,28 @@ def test_no_update_moves_beyond_an_average_of_its_parameters():
     assert not any(one.proven for one in repairs_of(DELAYED_POLICY).fixes)
 
 
+CLAMPED = """
+import torch
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+adam = torch.optim.Adam(net.parameters(), lr=0.05)
+x, y = torch.randn(16, 2), torch.randn(16, 1)
+for i in range(400):
+    adam.zero_grad()
+    out = net(x)
+    net[2].weight.data.clamp_(-0.2, 0.2)
+    loss = ((out - y) ** 2).mean()
+    loss.backward()
+    adam.step()
+"""
+
+
+def test_a_write_may_move_beyond_the_call_at_which_the_runs_end():
+    """The runs of this long loop end before a backward call, when the program has clamped the weight, and the fix has not."""
+    (fix,) = repairs_of(CLAMPED).fixes
+    assert (True, "move the write after backward") == (fix.proven, fix.kind)
+
+
 def test_no_change_detaches_what_only_the_second_loss_trains():
     """`q_new.detach()` would take the gradient of the policy, which no earlier loss trains; Q is computed again instead."""
     fixes = repairs_of(SAC.replace(FIRST, "    fit(oq, q_loss)\n")).fixes

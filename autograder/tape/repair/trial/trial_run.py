@@ -59,7 +59,7 @@ class TrialRun(Listener):
     leaves: dict[str, int] = field(default_factory=dict)
     parameters: dict[str, int] = field(default_factory=dict)  # names of parameters, each with its `id`
     unreached: set[str] = field(default_factory=set)  # the names of those that no backward reached
-    trained: list[Tensor] = field(default_factory=list)  # values at the end of every leaf that a backward reached
+    trained: list[Tensor] = field(default_factory=list)  # values at the end of the leaves that a backward reached
     left: list[Tensor] = field(default_factory=list)  # `.grad` of these leaves at the end
     reached: dict[int, Tensor] = field(default_factory=dict)
     held: dict[int, Tensor | None] = field(default_factory=dict)
@@ -114,7 +114,9 @@ class TrialRun(Listener):
         """Return the context for the program's code. At its end, before values are restored, it stores the leaves."""
         with names_noted(self, program):
             yield
-        self.trained = [snapshot(leaf) for leaf in self.reached.values()]
+        # In a run that ended early, perhaps before an update that a fix moves, the last call's loss shows its leaves' values.
+        shown = {leaf for leaf, _ in self.calls[-1].given} if self.is_cut and self.calls else set()
+        self.trained = [snapshot(leaf) for key, leaf in self.reached.items() if key not in shown]
         self.left = [
             snapshot(leaf.grad) for leaf in self.reached.values() if leaf.grad is not None and self.counts(leaf)
         ]
