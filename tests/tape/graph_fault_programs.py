@@ -326,6 +326,32 @@ PROGRAMS = (
         together = torch.tensor(outputs)  # fault
         together.pow(2).mean().backward()
         """, (("torch.tensor(outputs)", "torch.stack(outputs)"),)),
+    FaultyProgram("a latent value that is drawn without history", "graph cut", "correct", """
+        enc, dec = nn.Linear(2, 4), nn.Linear(2, 2)
+        optimizer = torch.optim.SGD([*enc.parameters(), *dec.parameters()], lr=0.1)
+        for _ in range(2):
+            mean, log_scale = enc(torch.ones(3, 2)).chunk(2, 1)
+            z = torch.distributions.Normal(mean, log_scale.exp()).sample()  # fault
+            loss = (dec(z) - 1).pow(2).mean() + mean.pow(2).mean() + log_scale.pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """, ((".sample()", ".rsample()"),)),
+    FaultyProgram("a second derivative whose graph is freed", "graph used again", "raises-backward", """
+        net = nn.Sequential(nn.Linear(1, 4), nn.Tanh(), nn.Linear(4, 1))
+        x = torch.ones(3, 1, requires_grad=True)
+        u = net(x)
+        slope = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+        bend = torch.autograd.grad(slope.sum(), x)[0]  # fault
+        (bend + u).pow(2).mean().backward()
+        """, (("grad(slope.sum(), x)", "grad(slope.sum(), x, create_graph=True)"),)),
+    FaultyProgram("a latent value of torch.normal", "derivative that is zero", "correct", """
+        enc, dec = nn.Linear(2, 4), nn.Linear(2, 2)
+        for _ in range(2):
+            mean, log_scale = enc(torch.ones(3, 2)).chunk(2, 1)
+            z = torch.normal(mean, log_scale.exp())  # fault
+            ((dec(z) - 1).pow(2).mean() + mean.pow(2).mean() + log_scale.pow(2).mean()).backward()
+        """, (("torch.normal(mean, log_scale.exp())", "mean + log_scale.exp() * torch.randn(3, 2)"),)),
     FaultyProgram("loss_made_a_leaf", "graph cut", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -870,6 +896,20 @@ RIGHT = {
             average.mul_(0.9).add_(w.grad)
         with torch.no_grad():
             w -= 0.1 * average
+        """,
+    "actions of a normal distribution with their log probabilities, and a critic of them": """
+        policy, critic = nn.Linear(2, 2), nn.Linear(3, 1)
+        state = torch.ones(4, 2)
+        mean, log_scale = policy(state).chunk(2, 1)
+        normal = torch.distributions.Normal(mean, log_scale.exp())
+        action = normal.sample()
+        value = critic(torch.cat([state, action], 1))
+        (value.pow(2).mean() - (normal.log_prob(action) * value.detach()).mean()).backward()
+        """,
+    "numbers of a normal distribution whose parameters are constants": """
+        net = nn.Linear(2, 1)
+        noise = torch.normal(torch.zeros(4, 2), torch.ones(4, 2))
+        net(noise + torch.distributions.Normal(torch.zeros(2), 1.0).sample()).pow(2).mean().backward()
         """,
     "gradients that are too small for LBFGS": """
         w = torch.full((2,), 1e-6, requires_grad=True)

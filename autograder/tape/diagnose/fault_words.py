@@ -76,11 +76,19 @@ def called(cut: Cut) -> str:
     return NAMES.get(cut.how, cut.how)
 
 
+def uses_log_probabilities(evidence: Evidence) -> bool:
+    """Return whether the program computes log probabilities, through which a loss may depend on how a sample was drawn."""
+    return any("log_prob" in ast.dump(tree) for tree in evidence.trees.values())
+
+
 def words_on_cut(cut: Cut, state: RunState) -> tuple[Message, Message]:
     """Return the effect of a line on a value that has a graph, as a clause, and the replacement for the line."""
     switch = why_recording_is_off(state) if cut.how == NO_GRAD else ""
+    values = cut.values
+    if cut in state.flow.drawn.values():  # a distribution draws with other views of its parameters in each round
+        values = list({state.name_of(value): value for value in reversed(values)}.values())[::-1]
     known: dict[str, object] = {
-        "name": name_of(state, cut.values) if is_in_view(state, cut.values, cut.place) else ITS_INPUT,
+        "name": name_of(state, values) if is_in_view(state, values, cut.place) else ITS_INPUT,
         "call": called(cut), "switch": switch, "sign": COMPARISONS.get(cut.how.strip("_"), cut.how),
     }  # fmt: skip
     effect, change = _without_recording(cut, switch) if switch else _with_recording(cut)

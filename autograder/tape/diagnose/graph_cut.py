@@ -24,6 +24,7 @@ from autograder.tape.diagnose.fault_words import (
     recorded_steps,
     statement_at,
     tensors_of,
+    uses_log_probabilities,
     words_on_cut,
 )
 from autograder.tape.observe.gradient_flow import Cut, StartedBackward
@@ -40,7 +41,7 @@ NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 
 
 def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
-    for find in (_without_history, _untrained, _detached_terms, _added_numbers, _penalties):
+    for find in (_without_history, _untrained, _detached_terms, _added_numbers, _penalties, _samples):
         yield from find(evidence)
 
 
@@ -182,6 +183,19 @@ def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
             slope=name_of(evidence.state, [earlier.gradient], Message("target.gradient|the gradient")),
             place=line_of(added, place.file),
         )
+
+
+def _samples(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that draw a value of a loss with `Normal.sample`, unless the program computes log probabilities of samples."""
+    state = evidence.state
+    if not state.flow.drawn or uses_log_probabilities(evidence):
+        return
+    below = state.graph.below(node for call in state.flow.calls for node in call.nodes)
+    for cut in state.flow.drawn.values():
+        used = [node for node, *_ in cut.uses if node in below]
+        if ".sample(" in cut.place.text and used:
+            follows = Message("cut.drawn|a loss is computed from it, and its gradient does not contain this path.")
+            yield _cut_fault(state, cut, follows, cut.values)
 
 
 def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:

@@ -7,7 +7,15 @@ import re
 from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import FaultKind, around, is_copy, leaves_above, name_of, statement_at
+from autograder.tape.diagnose.fault_words import (
+    FaultKind,
+    around,
+    is_copy,
+    leaves_above,
+    name_of,
+    statement_at,
+    uses_log_probabilities,
+)
 from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import RunState
@@ -204,6 +212,23 @@ def _flat(evidence: Evidence) -> Iterator[GraphFault]:
                 "flat.straight_through|Use a smooth function, or pass the gradient on: `y = x + ({function}(x) - x).detach()`.",
                 names=name_of(state, tensors), function=f"torch.{FLAT.match(node.name)[1].lower()}",  # type: ignore[index]
             )  # fmt: skip
+
+    yield from _drawn(evidence)
+
+
+def _drawn(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the calls of `torch.normal` with computed parameters, whose derivative is 0, that a backward call visited."""
+    state = evidence.state
+    visited = sorted({number for numbers in state.nodes_of_calls() for number in numbers})
+    nodes = [state.graph.nodes[number] for number in visited]
+    drawn = {node.place: node for node in nodes if node.name.startswith("NormalBackward")}
+    for place in drawn if drawn and not uses_log_probabilities(evidence) else ():
+        yield FLAT_DERIVATIVE.at(
+            place,
+            "flat.normal|the derivative of torch.normal is 0, so no gradient reaches the mean and the standard deviation "
+            "through the numbers that this line draws.",
+            "flat.reparametrize|Draw `mean + std * torch.randn_like(std)`, if backward should reach them.",
+        )
 
 
 FLAT_DERIVATIVE = FaultKind("derivative that is zero", _flat, after_error=False)

@@ -73,6 +73,7 @@ class StartedBackward:
     cut: Cut | None
     asked: list[TrackedTensor]  # the tensors whose gradients `autograd.grad` was to return
     creates_graph: bool  # whether the gradients have a graph
+    keeps_graph: bool
     of: EarlierGradient | None  # a gradient that the roots were computed from, or None
     writes: int  # number of modifications in the run before it
 
@@ -114,6 +115,7 @@ class GradientFlow:
         self._written: dict[Memory, Cut] = {}  # by memory of a leaf, the line that wrote a value with a graph into it
         # The last value with a graph in each storage, or the last value that left it.
         self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
+        self.drawn: dict[Place, Cut] = {}  # by line, the cuts by which `Normal.sample` draws (PyTorch 2.13)
         self.new_leaves: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
         # ids of tensors that did not require grad when an operation of the graph used them
         self.constant: set[int] = set()
@@ -183,7 +185,10 @@ class GradientFlow:
             if len(self.constant) < COMPUTED:
                 self.constant |= {source.id for source in sources if not source.requires_grad}
         elif asking and (results or _returns_python_values(result)):
-            self._mark_detached(self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here), results, result)
+            made = self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here)
+            if name == "normal":
+                self.drawn[here] = made
+            self._mark_detached(made, results, result)
             behind = frozenset(source.id for source in asking)  # a view of a value, made without recording, may be one
             behind = behind.union(*(self._behind.get(number, ()) for number in behind))
             self._behind |= dict.fromkeys((one.id for _, one in results), behind)
@@ -373,7 +378,9 @@ class GradientFlow:
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
         asked, cut, of = targets if call.asked else [], self.origin(roots), self._earlier_of(roots)
         recording, nodes = torch.is_grad_enabled(), [root.node for root in roots]
-        started = StartedBackward(here, roots, nodes, recording, cut, asked, call.creates_graph, of, len(writes))
+        started = StartedBackward(
+            here, roots, nodes, recording, cut, asked, call.creates_graph, bool(call.keeps_graph), of, len(writes)
+        )
         if not recording and not started.has_graph:
             self.modes.go_on_without_recording()
         self.calls.append(started)

@@ -202,15 +202,20 @@ def _outside_no_grad(source: EditableSource, at: ast.stmt, fault: GraphFault) ->
 
 
 def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Add the keyword that the change names to the call of `grad`, or to `autocast`."""
+    """Add the keyword that the change names to the call of `grad`, or to `autocast`; a graph also to later derivatives."""
     words = [f"{word}=True" for word in _SWITCH.findall(fault.change)]
     for call in calls(at):
         names = ["cache_enabled=False"] if called(call) == "autocast" else words if called(call) == "grad" else []
         yield from ((source.add_argument(call, name),) for name in names)
+    if words == ["create_graph=True"]:
+        later = [call for call in calls_of(source.scope(at), "grad") if call.lineno >= at.lineno]
+        plain = [call for call in later if "create_graph" not in {keyword.arg for keyword in call.keywords}]
+        yield tuple(source.add_argument(call, words[0]) for call in plain)
 
 
 def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Compute a value again in the loop that uses it, or cut its history, as the change says: before the loop, or after backward."""
+    yield from _with_keyword(source, at, fault)
     code = code_in(fault)
     for statement in backwards(source, at) if "detach" in code else ():
         loop = next((one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While)), at)
@@ -232,6 +237,15 @@ def _copy_target(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
     for made in source.nodes(ast.Assign):
         if isinstance(made.value, ast.Name) and f"{made.value.id}.detach().clone()" == code:
             yield (source.replace(made.value, code),)
+
+
+def _reparametrize(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Draw standard normal numbers instead of numbers of `torch.normal(mean, std)`."""
+    for call in calls_of(at, "normal"):
+        if len(call.args) == 2:
+            mean, std = (source.operand(argument) for argument in call.args)
+            drawn = f"{mean} + {std} * torch.randn_like({source.of(call.args[1])})"
+            yield (source.replace(call, drawn if getattr(at, "value", None) is call else f"({drawn})"),)
 
 
 def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -293,6 +307,7 @@ CHANGES: dict[str, Change] = {
     "loss without a graph": _require_gradient,
     "rule of autograd": _follow_rule,
     "nan or inf": _clamp,
+    "derivative that is zero": _reparametrize,
     "target in the prediction's memory": _copy_target,
     "graph cut": _keep_history,
     "leaf lost": _update_in_place,
