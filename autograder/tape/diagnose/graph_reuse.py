@@ -8,6 +8,7 @@ from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import FaultKind, name_of, variables_at
 from autograder.tape.internals.tensor_fields import FREED
+from autograder.tape.observe.gradient_flow import StartedBackward
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.step_builder import WriteEvent
@@ -67,20 +68,31 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])
     if shared is None:
         return
-    number = next((index for index, nodes in enumerate(visited[:-1]) if shared.id in nodes), len(earlier) - 1)
+    freed = (index for index, nodes in enumerate(visited[:-1]) if shared.id in nodes and not earlier[index].keeps_graph)
+    number = next(freed, len(earlier) - 1)
     first, begun = earlier[number], begun_at[number].call
     # Of losses that were all computed before, as in `for loss in losses: loss.backward()`, no round passes on a value.
     if first.place == last.place and any(state.graph.nodes[node].step > begun for node in again):
-        freed = [state.graph.nodes[number] for number in visited[-1] & set().union(*visited[:-1])]
-        for node in _carried_nodes(state, freed) or [shared]:
+        common = [state.graph.nodes[number] for number in visited[-1] & set().union(*visited[:-1])]
+        for node in _carried_nodes(state, common) or [shared]:
             yield _carried_fault(state, node, first.place, FREED_IN_LOOP)
     else:
-        yield _freed_between_losses(state, shared, first.place, last.place)
+        yield _freed_between_losses(state, shared, first, last)
 
 
-def _freed_between_losses(state: RunState, shared: GraphNode, first: Place, last: Place) -> GraphFault:
+def _freed_between_losses(
+    state: RunState, shared: GraphNode, first: StartedBackward, last: StartedBackward
+) -> GraphFault:
     """Return the fault of two losses that use a node, whose graph the backward of the first one freed."""
     file, write = shared.place.file, _modified_below(state, shared)
+    if last.of is not None and last.of.call is first:
+        return FREED_GRAPH.at(
+            first.place,
+            "backward.slope_freed|it frees the graph of {name}, and the backward of {last}, whose loss is computed from "
+            "the result of this line, needs it again.",
+            "target.graph|Pass create_graph=True here.",
+            name=_name_of_node(state, shared), last=line_of(last.place, first.place.file),
+        )  # fmt: skip
     change = (
         "backward.add_losses|Add the losses and call backward once, detach it in the loss that must not reach it, "
         "or pass retain_graph=True at {place}."
@@ -95,7 +107,7 @@ def _freed_between_losses(state: RunState, shared: GraphNode, first: Place, last
         "backward.freed_between_losses|{name} is computed here and used by the backward of {place}, which frees its "
         "graph; the backward of {last} needs it again.",
         change,
-        name=_name_of_node(state, shared), place=line_of(first, file), last=line_of(last, file),
+        name=_name_of_node(state, shared), place=line_of(first.place, file), last=line_of(last.place, file),
         line=line_of(write.place, file) if write else "",
     )  # fmt: skip
 
