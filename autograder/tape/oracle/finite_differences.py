@@ -288,7 +288,7 @@ class FiniteDifferences:
         return [(after - before) / (2 * step) for after, before in zip(above, below, strict=True)]
 
     def disagreements(self) -> set[tuple[int, int]]:
-        """Return the pairs of backward and leaf with a wrong gradient.
+        """Return the wrong gradients, by number of the backward and of its target.
 
         The directional derivative of the loss along a random direction of each leaf is compared with the gradient of
         the graph. Raise NotApplicable if a derivative depends on the step size, as at a kink.
@@ -302,11 +302,12 @@ class FiniteDifferences:
             wrong = {call for call, pair in enumerate(pairs) if _differ(*pair, largest[call])}
             if wrong:
                 self._trust(pairs, {leaf: directions[leaf]})
-            found |= {(call, leaf) for call in wrong if leaf in self.nominal.gradients[call]}
+            reached = [call for call in wrong if leaf in self.nominal.gradients[call]]
+            found |= {(call, self.nominal.targets[call].index(leaf)) for call in reached}
         return found
 
     def disagreements_together(self) -> set[tuple[int, int]]:
-        """Return the backward calls with a wrong gradient, each paired with all its leaves.
+        """Return all gradients of the backward calls with a wrong one, by number of the backward and of its target.
 
         The directional derivative of the loss along one random direction of all leaves is compared, which takes four
         runs for any number of leaves. Raise NotApplicable as `disagreements` does.
@@ -315,7 +316,8 @@ class FiniteDifferences:
         pairs = self._compared(directions)
         self._trust(pairs, directions)
         wrong = [call for call, pair in enumerate(pairs) if _differ(*pair, abs(pair[0]))]
-        return {(call, leaf) for call in wrong for leaf in self.nominal.precise[call]}
+        known = ((call, number, leaf) for call in wrong for number, leaf in enumerate(self.nominal.targets[call]))
+        return {(call, number) for call, number, leaf in known if leaf in self.nominal.precise[call]}
 
     def _directions(self) -> dict[int, torch.Tensor]:
         """Return a random direction for each leaf that a backward reached."""

@@ -50,8 +50,8 @@ class NominalRun:
     gradients: list[dict[int, torch.Tensor]] = field(default_factory=list)
     # the same from a run in double precision: an activation near a kink may be on the other side of it in the first run
     precise: list[dict[int, torch.Tensor]] = field(default_factory=list)
-    # indices of the leaves that each backward has as targets
-    targets: list[list[int | None]] = field(default_factory=list)
+    # indices of the leaves that each backward has as targets, -1 for others
+    targets: list[list[int]] = field(default_factory=list)
     bytes: int = 0  # size of the stored values
     is_part: bool = False  # whether the run ended early, because of its time or its memory
 
@@ -244,7 +244,7 @@ class NominalReplay(CallMode, Listener):
         loss = sum(float(product.sum()) for product in products)
         (self.nominal.losses if self.first else self.losses).append(loss)
         if self.first:
-            self.nominal.targets.append([self.known.get(id(target)) for target in call.targets])
+            self.nominal.targets.append([self.known.get(id(target), -1) for target in call.targets])
             self.nominal.bytes += sum(16 * target.numel() for target in call.targets)
         if not self.shift:
             found = self._graph_gradients(call, weights)

@@ -138,12 +138,11 @@ class UntrackedEffect:
 
     # unrecorded in-place modifications whose values a loss depends on
     suspects: list[UnrecordedWrite] = field(default_factory=list)
-    # pairs of backward and leaf (by number) whose gradient does not belong to the computed values
+    # the gradients that do not belong to the computed values, by number of the backward and of its target
     wrong: set[tuple[int, int]] = field(default_factory=set)
-    # correct gradient minus the gradient of the graph, by backward and position of the target
+    # for these, the correct gradient minus the gradient of the graph
     corrections: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
-    # backward and position of each target whose gradient is wrong, and whose correct one is not known
-    uncorrected: set[tuple[int, int]] = field(default_factory=set)
+    uncorrected: set[tuple[int, int]] = field(default_factory=set)  # those whose correct gradient is not known
     note: str | None = None  # reason why the check could not decide, entirely or for some leaves; else None
     taken: bool = False  # whether the losses were varied without contradictions
     # the custom Functions, each with the result of its own check
@@ -239,9 +238,8 @@ def _live(observer: Observer, suspects: list[UnrecordedWrite]) -> frozenset[int]
 
 
 def _correct(effect: UntrackedEffect, differences: FiniteDifferences) -> None:
-    nominal, left = differences.nominal, ENTRIES
-    effect.uncorrected = {(call, nominal.targets[call].index(leaf)) for call, leaf in effect.wrong}
-    for leaf in sorted({leaf for _, leaf in effect.wrong}):
+    nominal, left, effect.uncorrected = differences.nominal, ENTRIES, set(effect.wrong)
+    for leaf in sorted({nominal.targets[call][number] for call, number in effect.wrong}):
         entries = nominal.leaves[leaf][0][1].numel()
         left -= entries
         if left < 0 or _takes_long(differences, entries, effect):
@@ -250,7 +248,7 @@ def _correct(effect: UntrackedEffect, differences: FiniteDifferences) -> None:
             )
             return
         derivatives = differences.true(leaf)
-        for call in sorted(call for call, other in effect.wrong if other == leaf):
-            position = nominal.targets[call].index(leaf)
-            effect.corrections[call, position] = derivatives[call] - nominal.gradients[call][leaf]
-            effect.uncorrected.discard((call, position))
+        for call, number in sorted(effect.wrong):
+            if nominal.targets[call][number] == leaf:
+                effect.corrections[call, number] = derivatives[call] - nominal.gradients[call][leaf]
+                effect.uncorrected.discard((call, number))
