@@ -167,28 +167,19 @@ def changed_imports(texts: dict[str, str]) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class ImportedFile:
-    """A project file that a program imports: its name in a verdict, its path and its source."""
-
-    file: str
-    path: str
-    text: str
-
-
-@dataclass(frozen=True)
 class ProgramFactory:
     """A program, and a constructor for the same program with a changed source."""
 
     original: Program  # the unchanged program
     make: Callable[[str], Program] = field(compare=False)  # returns the program with a changed source
     obstacle: str | None = None  # reason why no changed source can be run, as a sentence; None if it can be run
-    imported: ImportedFile | None = None  # the changed file, if it is a file that the program imports
+    imported: Program | None = None  # the changed file as a program, if it is a file that the program imports
     notebook: str | None = None  # the notebook that contains the source, as JSON
 
     @property
     def source(self) -> str:
         """The unchanged source."""
-        return self.imported.text if self.imported else self.original.source
+        return (self.imported or self.original).source
 
     def written(self, text: str) -> str:
         """Return the content of the program's file with this source in its place."""
@@ -197,12 +188,12 @@ class ProgramFactory:
     @property
     def file(self) -> str:
         """The file name of the source in a verdict."""
-        return self.imported.file if self.imported else self.original.file
+        return (self.imported or self.original).file
 
     @property
     def path(self) -> str:
         """The path of the source, if it is a file."""
-        return self.imported.path if self.imported else self.original.code_file
+        return (self.imported or self.original).code_file
 
 
 def factory_of_text(
@@ -251,10 +242,10 @@ def factory_of_import(program: Program, file: str) -> ProgramFactory:
     Raises:
         ProgramError: if the file cannot be read.
     """
-    imported = ImportedFile(file, os.path.abspath(file), read_source(file))
-    places = [imported.path]
+    imported = Program(file, read_source(file), program.call, os.path.abspath(file))
+    places = [imported.code_file]
     if program.scratch:  # the program may also load the file by path from the copy of the working directory
-        places.append(program.scratch.root + imported.path)
+        places.append(program.scratch.root + imported.code_file)
 
     def make(text: str) -> Program:
         def call(backwards: Callable[[], int]) -> object:
