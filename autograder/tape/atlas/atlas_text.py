@@ -115,9 +115,8 @@ def table_text(version: str) -> str:
     if version not in known:
         raise InputError.of(
             "atlas.unknown_version|There is no atlas of PyTorch {version}; available are {known}.",
-            version=repr(version),
-            known=", ".join(known),
-        )
+            version=repr(version), known=", ".join(known),
+        )  # fmt: skip
     return (TABLES / f"{version}.json").read_text("utf-8")
 
 

@@ -53,12 +53,9 @@ def recording_of_beginning(program: Program, observer: Observer, run: Run) -> Re
 
 
 def freeze(
-    program: Program,
-    state: RunState,
-    steps: tuple[schema.Step, ...],
-    trace: tuple[schema.BackwardStep, ...],
+    program: Program, state: RunState, steps: tuple[schema.Step, ...], trace: tuple[schema.BackwardStep, ...],
     verdict: Verdict,
-) -> Recording:
+) -> Recording:  # fmt: skip
     """Return a recording of a run's state."""
     return Recording(
         version=schema.VERSION,

@@ -120,16 +120,14 @@ def refuse_uncompared(evidence: Evidence) -> None:
         raise UnknownOutcomeError.of(
             "outcome.copies_raised|{file}: the gradients could not be compared, because a run with private copies of "
             "the saved tensors raised {error}, and the program itself did not. Please report it with this program.",
-            file=evidence.file,
-            error=type(error).__name__,
-        )
+            file=evidence.file, error=type(error).__name__,
+        )  # fmt: skip
     if evidence.outcome == "correct" and late and (observed.is_truncated or is_out_of_time(observed.error)):
         raise UnknownOutcomeError.of(
             "outcome.not_compared_in_time|{file}: the time limit was reached before the gradients could be compared; "
             "backward calls until then: {calls}. Make the run shorter, or give it more time with --budget.",
-            file=evidence.file,
-            calls=len(evidence.runs.plain.calls),
-        )
+            file=evidence.file, calls=len(evidence.runs.plain.calls),
+        )  # fmt: skip
 
 
 def refuse_inherited(evidence: Evidence) -> None:
@@ -143,9 +141,8 @@ def refuse_inherited(evidence: Evidence) -> None:
         raise UnknownOutcomeError.of(
             "outcome.earlier_cell|{file}: {node}, which an earlier cell created, keeps a tensor whose values were "
             "changed here, and the right gradient is not known. Explain both cells together, as one.",
-            file=evidence.file,
-            node=changed[0].node.name,
-        )
+            file=evidence.file, node=changed[0].node.name,
+        )  # fmt: skip
 
 
 def is_unexplained(evidence: Evidence) -> bool:

@@ -33,9 +33,8 @@ def require_internals(module: object = torch) -> None:
             raise SetupError.of(
                 "support.needs_name|This needs {name}, which PyTorch {version} does not have. "
                 "Install another release with `pip install torch`; 2.6 to 2.15 have been tried.",
-                name=f"torch.{path}",
-                version=torch.__version__,
-            )
+                name=f"torch.{path}", version=torch.__version__,
+            )  # fmt: skip
 
 
 def sets_versions() -> bool:

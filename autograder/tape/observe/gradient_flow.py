@@ -145,15 +145,9 @@ class GradientFlow:
             self._of_value[inputs[0].id] = self._cut(name, inputs, here)
 
     def on_operation(
-        self,
-        name: str,
-        inputs: list[Any],
-        sources: list[TrackedTensor],
-        result: object,
-        results: list[Any],
-        here: Place,
-        numbers: Iterable[float],
-    ) -> None:
+        self, name: str, inputs: list[Any], sources: list[TrackedTensor], result: object, results: list[Any],
+        here: Place, numbers: Iterable[float],
+    ) -> None:  # fmt: skip
         """Process a function call: its tensor arguments with their tracked data, its return value, and the tensors that it returned.
 
         For `__setitem__`, `results` is the tensor that it modified. `numbers` are the float arguments.
@@ -368,13 +362,9 @@ class GradientFlow:
         self.steps.end_step(optimizer)
 
     def backward(
-        self,
-        call: Backward,
-        targets: list[TrackedTensor],
-        roots: list[TrackedTensor],
-        writes: list[WriteEvent],
+        self, call: Backward, targets: list[TrackedTensor], roots: list[TrackedTensor], writes: list[WriteEvent],
         here: Place,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
         asked, cut, of = targets if call.asked else [], self.origin(roots), self._earlier_of(roots)
         recording, nodes = torch.is_grad_enabled(), [root.node for root in roots]

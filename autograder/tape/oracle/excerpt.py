@@ -105,9 +105,8 @@ def _asked(plain: Run, scope: Scope) -> int | None:
         asked = last if scope.shown < 0 else Message("step.number|step {number}", number=scope.shown + 1)
         raise ProgramError.of(
             "step.none|There is no {asked} to record; backward calls of the program: {calls}. Name one of these.",
-            asked=asked,
-            calls=calls,
-        )
+            asked=asked, calls=calls,
+        )  # fmt: skip
     return scope.shown % calls
 
 

@@ -318,9 +318,8 @@ def from_json(text: str | bytes) -> Recording:
     if version > VERSION:
         raise RecordingError.of(
             "recording.newer|This recording has version {version}; this release reads versions up to {VERSION}. Update autograder.",
-            version=repr(version),
-            VERSION=VERSION,
-        )
+            version=repr(version), VERSION=VERSION,
+        )  # fmt: skip
     try:
         return msgspec.json.decode(text, type=Recording)
     except msgspec.ValidationError as error:

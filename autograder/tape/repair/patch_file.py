@@ -71,6 +71,5 @@ def prepare(path: str, name: str, changed: str) -> None:
     except OSError as error:
         raise UnfinishedError.of(
             "patch.not_written|A fix cannot be applied to {name} ({reason}). Use --diff, and apply it elsewhere.",
-            name=name,
-            reason=error.strerror,
-        ) from None
+            name=name, reason=error.strerror,
+        ) from None  # fmt: skip

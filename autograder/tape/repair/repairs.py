@@ -81,10 +81,8 @@ def figures(verdict: Verdict, intended: dict[str, Gradient]) -> str:
         if true is not None and gradient.got != true:
             return Message(
                 "cure.wrong_gradient|the gradient of {name} is {got} where {true} is right.",
-                name=name,
-                got=short(gradient.got),
-                true=short(true),
-            )
+                name=name, got=short(gradient.got), true=short(true),
+            )  # fmt: skip
     return Message("cure.gradient_wrong|a gradient is wrong, and no error is raised.")
 
 
@@ -163,10 +161,8 @@ def _fix(found: FoundRepair) -> Fix:
         effect=translatable("same losses and gradients")
         if whole.keeps_training
         else translatable("changes what is computed"),
-        changes=whole.changes or "",
-        diff="".join(part.diff for part in (first, *more)),
-        more=tuple(more),
-    )
+        changes=whole.changes or "", diff="".join(part.diff for part in (first, *more)), more=tuple(more),
+    )  # fmt: skip
 
 
 def _change(factory: ProgramFactory, tried: TriedChange) -> Fix:

@@ -85,9 +85,8 @@ def raise_if_unusable(run: Run, given: str, in_compiler: bool, partial: bool) ->
         late = Message("run.no_backward_call|{given}, and no backward call had finished", given=given)
         reason = Message(
             "run.still_running|{at}: the program was still running after {given}. Make the run shorter.",
-            at=at,
-            given=late if partial else given,
-        )
+            at=at, given=late if partial else given,
+        )  # fmt: skip
     elif isinstance(error, KeyboardInterrupt):
         reason = Message("run.interrupted|{at}: the run was interrupted.", at=at)
     elif isinstance(error, EOFError):

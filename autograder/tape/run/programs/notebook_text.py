@@ -292,10 +292,8 @@ def _number(cells: list[dict[str, Any]], cell: str, file: str) -> int:
         return numbers[0]
     raise ProgramError.of(
         "notebook.no_cell|{file} has no code cell {cell}; it has {count}. Give a number from the top, or a cell's id.",
-        file=file,
-        cell=cell,
-        count=len(cells),
-    )
+        file=file, cell=cell, count=len(cells),
+    )  # fmt: skip
 
 
 def source_of(cell: dict[str, Any]) -> str:

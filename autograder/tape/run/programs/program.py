@@ -107,19 +107,15 @@ def run_module(
             cure = Message("import.module|Start it as a module of its package: `autograder explain -m PACKAGE.MODULE`.")
         raise ProgramError.of(
             "import.no_package|{shown} cannot be imported: {reason}. {cure}",
-            shown=shown,
-            reason=message_of(error),
-            cure=cure,
-        ) from error
+            shown=shown, reason=message_of(error), cure=cure,
+        ) from error  # fmt: skip
     except Exception as error:
         if function is None:
             raise
         raise ProgramError.of(
             "import.failed|{shown} cannot be imported: {error}: {reason}.",
-            shown=shown,
-            error=type(error).__name__,
-            reason=message_of(error),
-        ) from error
+            shown=shown, error=type(error).__name__, reason=message_of(error),
+        ) from error  # fmt: skip
     return run_chosen(module, function, shown, backwards)
 
 
@@ -140,10 +136,8 @@ def run_chosen(module: types.ModuleType, function: str | None, shown: str, backw
         known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
         raise ProgramError.of(
             "program.no_function|{shown} has no function {function}; it has {names}.",
-            shown=shown,
-            function=function,
-            names=", ".join(known) or "none",
-        )
+            shown=shown, function=function, names=", ".join(known) or "none",
+        )  # fmt: skip
     return _called(chosen, module, shown)
 
 
@@ -159,10 +153,8 @@ def _called(function: Callable[..., Any], module: types.ModuleType, shown: str) 
         name = getattr(function, "__name__", "the function")
         raise ProgramError.of(
             "program.needs_values|{shown}::{name} needs {names}; give them defaults, or a make() that returns them.",
-            shown=shown,
-            name=name,
-            names=", ".join(needed),
-        )
+            shown=shown, name=name, names=", ".join(needed),
+        )  # fmt: skip
     made = make()
     if isinstance(made, dict) and set(needed) <= set(made):
         return function(**{name: made[name] for name in needed})
