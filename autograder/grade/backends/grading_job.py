@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +202,7 @@ class GradingTerms:
     limits: Limits  # resources that one submission may use
     seed: int  # seed from which inputs are drawn
 
-    @property
+    @cached_property
     def modules(self) -> tuple[str, ...]:
         """The modules that cells of the sources will make PyTorch import."""
         cells = (cell for source in self.sources.values() for cell in source.cells)
