@@ -42,13 +42,12 @@ def notes_on_compilation(evidence: CompiledEvidence) -> Iterator[str]:
         yield Message(
             "compiled.only_compiled_raises|Only the compiled program raises: run eagerly, it reaches its end and its gradients are right."
         )
-    elif evidence.runs.plain.problem is not None and evidence.eager.outcome == "raises-backward" and error is not None:
-        if evidence.outcome == "raises-forward":
-            yield Message(
-                "compiled.traced_while_compiling|The compiler traces backward while it compiles the forward, and gets "
-                "the error that eager "
-                "raises in backward, in {place}: {message}.", place=_line_of(error, evidence), message=_first_sentence(error.message),
-            )  # fmt: skip
+    elif evidence.outcome == "raises-forward" and evidence.eager.outcome == "raises-backward" and error is not None:
+        yield Message(
+            "compiled.traced_while_compiling|The compiler traces backward while it compiles the forward, and gets the error "
+            "that eager raises in backward, in {place}: {message}.",
+            place=_line_of(error, evidence), message=_first_sentence(error.message),
+        )  # fmt: skip
     elif evidence.outcome == "silently-wrong" and evidence.eager.outcome == "correct":
         yield Message(
             "compiled.different_gradients|Run eagerly, the gradients are right: the compiled program gives different "
