@@ -117,7 +117,9 @@ class Runner:
             try:
                 run = self.run_live(listener, limit, waits)
             finally:
-                left_threads.update(set(threading.enumerate()) - threads)
+                left = set(threading.enumerate()) - threads
+                # The object of a thread that `_thread` started outlives it, and a later thread with its number gets it.
+                left_threads.update(one for one in left if not isinstance(one, threading._DummyThread))  # type: ignore[attr-defined]
             run.warned = warned
             run.compiled = bool(compiled)
             run.returned = _copied(run.returned)
