@@ -445,6 +445,26 @@ def test_a_write_may_move_beyond_the_call_at_which_the_runs_end():
     assert (True, "move the write after backward") == (fix.proven, fix.kind)
 
 
+TWO_STATES = """
+import torch
+w = torch.ones(2, requires_grad=True)
+sgd = torch.optim.SGD([w], lr=0.1)
+a, b = torch.ones(2), torch.ones(2)
+for t in range(4):
+    a = torch.tanh(a * w)
+    b = torch.sin(b * w)
+    sgd.zero_grad()
+    (a * b).sum().backward(retain_graph=True)
+    sgd.step()
+"""
+
+
+def test_two_states_are_detached_together_before_a_pair_of_kinds():
+    """Each state alone leaves the error. A clone of the other one removes it, but then backward starts from other losses."""
+    first = repairs_of(TWO_STATES).fixes[0]
+    assert ("detach the carried state", True) == (first.kind, "a, b into earlier rounds" in first.changes)
+
+
 def test_no_change_detaches_what_only_the_second_loss_trains():
     """`q_new.detach()` would take the gradient of the policy, which no earlier loss trains; Q is computed again instead."""
     fixes = repairs_of(SAC.replace(FIRST, "    fit(oq, q_loss)\n")).fixes

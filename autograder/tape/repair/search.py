@@ -173,7 +173,7 @@ class Search:
     def changing_repairs(self) -> list[TriedChange]:
         """Return proven changes that change the computation, each with a description of the difference."""
         proven: list[TriedChange] = []
-        for found in sorted(self.changing, key=lambda trial: (trial.lines, trial.rank)):
+        for found in sorted(self.changing, key=lambda trial: (trial.is_pair, trial.lines, trial.rank)):
             if len(proven) == CHANGING or current_budget().is_spent:
                 break
             if not (proven and found.is_pair) and not any(is_like(found.candidate, one.candidate) for one in proven):

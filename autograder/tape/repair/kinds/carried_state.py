@@ -45,12 +45,19 @@ def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def of_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
-    """Yield the names that a training loop carries, detached at the start of an iteration, or at its end (if they start as None)."""
+    """Yield the names that a training loop carries, detached at the start of an iteration, or at its end (if they start as None).
+
+    Then yield all of them together, because each alone may leave the error.
+    """
     for loop in training_loops(source):
-        for name in carried_names(loop):
+        names = carried_names(loop)
+        for name in names:
             for text in detached(name):
                 yield name, (source.insert_before(loop.body[0], text),)
                 yield name, (source.insert_after(loop.body[-1], text),)
+        if len(names) > 1:
+            lines = "\n".join(detached(name)[0] for name in names)
+            yield ", ".join(names), (source.insert_before(loop.body[0], lines),)
 
 
 def training_loops(source: EditableSource) -> Iterator[ast.For | ast.While]:
