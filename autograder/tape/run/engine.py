@@ -33,6 +33,7 @@ class Backward:
     # the tensors that receive a gradient: the leaves of the graph, or the `inputs`; emptied when the run ends
     targets: list[torch.Tensor]
     returns: bool  # whether the call returns the gradients (`autograd.grad`) instead of accumulating them in `.grad`
+    keeps_graph: bool
     creates_graph: bool
     asked: tuple[torch.Tensor, ...] = ()  # its `inputs`, if any
     weights: tuple[Any, ...] = ()  # gradients of the roots
@@ -162,7 +163,7 @@ def _observed_calls(
             listener.ended_early()
             raise LastCall
         budget.progress(len(calls))
-        call = _started(outputs, grad_tensors, create_graph, inputs, kwargs)
+        call = _started(outputs, grad_tensors, keep_graph, create_graph, inputs, kwargs)
         call.thread = here.thread
         calls.append(call)
         here.running.append(call)
@@ -190,11 +191,13 @@ def _observed_calls(
     return run
 
 
-def _started(outputs: Any, grads: Any, create_graph: Any, inputs: Any, options: dict[Any, Any]) -> Backward:
+def _started(
+    outputs: Any, grads: Any, keep_graph: Any, create_graph: Any, inputs: Any, options: dict[Any, Any]
+) -> Backward:
     with mode_paused():
         asked = tuple(target for target in inputs if isinstance(target, torch.Tensor))
         returns = not options.get("accumulate_grad", False)
-        call = Backward(tuple(outputs), [], returns, create_graph, asked, tuple(grads))
+        call = Backward(tuple(outputs), [], returns, keep_graph, create_graph, asked, tuple(grads))
         nodes = nodes_below(call.roots)
         call.nodes, call.oldest = len(nodes), min(map(sequence_number, nodes), default=0)
         _add_targets(call, list(asked) or leaves_among(call.roots, nodes))
