@@ -483,7 +483,7 @@ def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:
         if names.count(exercise.name) > 1:  # add the name of the graded cell, or a number
             words = _words(exercise.answers, exercise.tests)
             # a heading of all exercises is the notebook's title
-            above = "" if words and len(set(names)) == 1 else f"{exercise.name}: "
+            above = "" if words and len(set(names)) == 1 else f"{exercise.name} · "
             exercises[index] = replace(exercise, name=f"{above}{words or names[: index + 1].count(exercise.name)}")
     return exercises
 
