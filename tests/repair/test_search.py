@@ -442,7 +442,7 @@ for i in range(400):
 def test_a_write_may_move_beyond_the_call_at_which_the_runs_end():
     """The runs of this long loop end before a backward call, when the program has clamped the weight, and the fix has not."""
     (fix,) = repairs_of(CLAMPED).fixes
-    assert (True, "move the write after backward") == (fix.proven, fix.kind)
+    assert (True, "move the write after backward", "") == (fix.proven, fix.kind, fix.changes)
 
 
 TWO_STATES = """

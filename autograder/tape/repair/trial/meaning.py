@@ -160,7 +160,7 @@ class Reference:
         intended = self.intended
         if self.ran and not self.contradicted:  # otherwise, updates with other gradients have changed the values
             names = [name for name in different(intended.values, trial.values) if name not in unsteady]
-            names = [name for name in names if not is_gradient(name, intended)]
+            names = [n for n in names if not is_gradient(n, intended) and intended.leaves.get(n) not in intended.cut]
             sentences.append(other_ends(names, intended.values, trial.values))
         return join_messages(sentences) or None
 

@@ -66,6 +66,9 @@ class TrialRun(Listener):
     running: int = 0  # number of active backward calls, which may be nested
     most: int | None = None  # number of backward calls after which the run ends
     is_cut: bool = False  # whether it ended early
+    cut: set[int] = field(
+        default_factory=set
+    )  # ids of the leaves of a run that ended early, whose updates may be moved
     starts: list[list[Tensor]] = field(default_factory=list)  # values of the leaves before each of the last calls
     # minimum number of backward calls and time (of `time.monotonic`) after which the run may end
     least: int = 0
@@ -120,6 +123,7 @@ class TrialRun(Listener):
         self.left = [
             snapshot(leaf.grad) for leaf in self.reached.values() if leaf.grad is not None and self.counts(leaf)
         ]
+        self.cut = set(self.reached) if self.is_cut else set()
         self.unreached = {name for name, parameter in self.parameters.items() if parameter not in self.reached}
         self.reached = {}
 
