@@ -62,6 +62,16 @@ def join_threads(before: Collection[threading.Thread]) -> None:
 
 left_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 """The threads that earlier runs left. Their next backward call ends them, because it would count as one of this run."""
+STOP_SECONDS = 0.2
+
+
+def leave_threads(threads: Collection[threading.Thread], *, waits: bool) -> None:
+    """Add the threads of a run to `left_threads`. With `waits`, give them a moment to end, because they fill gradients."""
+    # The object of a thread that `_thread` started outlives it, and a later thread with its number gets it.
+    left = [thread for thread in threads if not isinstance(thread, threading._DummyThread)]  # type: ignore[attr-defined]
+    left_threads.update(left)
+    for thread in left if waits else ():
+        thread.join(STOP_SECONDS)
 
 
 LAUNCHERS = ("python", "pypy", "torchrun", "accelerate", "deepspeed")

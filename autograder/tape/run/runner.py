@@ -24,7 +24,7 @@ from autograder.tape.internals.mode_stack import compiled_calls, eager_calls, is
 from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.budget import current_budget
-from autograder.tape.run.child_processes import left_threads, process_groups_kept, track_child_processes
+from autograder.tape.run.child_processes import leave_threads, process_groups_kept, track_child_processes
 from autograder.tape.run.engine import Backward, LastCall, Listener, summed, watched
 from autograder.tape.run.entropy import isolated_globals
 from autograder.tape.run.finished_run import Run, raise_if_exited, raise_if_unusable
@@ -109,17 +109,12 @@ class Runner:
         program, budget = self.program, current_budget()
         limit, waits = budget.begin_run(self.seconds), min(patience, budget.left)
         compiling = compiled_calls() if compiles else eager_calls()
-        world, threads = isolated_globals(program.seeded, budget.readings), set(threading.enumerate())
+        world = isolated_globals(program.seeded, budget.readings)
         with (
             process_groups_kept(), garbage_collected(), Snapshot(program.roots, program.space), world as printed,
             compiling as compiled, _gradient_warnings(program) as warned,
         ):  # fmt: skip
-            try:
-                run = self.run_live(listener, limit, waits)
-            finally:
-                left = set(threading.enumerate()) - threads
-                # The object of a thread that `_thread` started outlives it, and a later thread with its number gets it.
-                left_threads.update(one for one in left if not isinstance(one, threading._DummyThread))  # type: ignore[attr-defined]
+            run = self.run_live(listener, limit, waits)
             run.warned = warned
             run.compiled = bool(compiled)
             run.returned = _copied(run.returned)
@@ -145,7 +140,7 @@ class Runner:
 
     def run_live(self, listener: Listener | None, seconds: float | None = None, patience: float = 0.0) -> Run:
         """Return the record of one run, whose changes and output are kept. If `seconds` is None, it has no time limit."""
-        program, listener = self.program, listener or Listener()
+        program, listener, threads = self.program, listener or Listener(), set(threading.enumerate())
         run, began = Run(program=program.file, root=program.scratch.root if program.scratch else ""), time.monotonic()
         with track_child_processes() as children, watched(listener, self.calls, children) as calls:
             run.calls = calls
@@ -160,6 +155,10 @@ class Runner:
                             children.join()
                     except LastCall:  # for a listener, the run ends without an error
                         run.is_truncated = True
+                    finally:
+                        if seconds is not None:
+                            new = set(threading.enumerate()) - threads
+                            leave_threads(new, waits=any(call.thread for call in calls))
             except ProgramError as error:
                 error.args = tuple(
                     text.without(run.root) if isinstance(text, Message) else str(text).replace(run.root, "")
