@@ -6,8 +6,10 @@ import _thread
 import os
 import shlex
 import subprocess
+import sys
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -19,6 +21,7 @@ from multiprocessing.managers import BaseManager
 from multiprocessing.pool import Pool
 from multiprocessing.process import BaseProcess
 from pathlib import PurePath
+from traceback import walk_stack
 from typing import Any
 
 import torch
@@ -53,25 +56,39 @@ def in_new_threads(around: Callable[[], AbstractContextManager[Any]]) -> Iterato
         yield
 
 
-def join_threads(before: Collection[threading.Thread]) -> None:
-    """Wait for the threads that were started since, as Python does at the end of a program; not for daemons and idle pools."""
+def join_threads(before: Collection[threading.Thread], owns: Callable[[str], bool]) -> None:
+    """Wait for the threads that were started since and run the user's code, as Python does at the end of a program.
+
+    The threads of libraries, such as those that manage a pool of processes, may wait for the end of Python itself.
+    """
     for thread in threading.enumerate():
-        if not (thread.daemon or thread in before or thread in _threads_queues or thread is threading.current_thread()):
+        if not (thread.daemon or thread in before or thread in _threads_queues) and _runs_code(thread, owns):
             thread.join()
+
+
+def _runs_code(thread: threading.Thread, owns: Callable[[str], bool]) -> bool:
+    """Return whether a thread runs a function of the user, or will (a timer)."""
+    functions: list[Any] = [getattr(thread, "_target", None), getattr(thread, "function", None), type(thread).run]
+    files = [function.__code__.co_filename for function in functions if hasattr(function, "__code__")]
+    frame = sys._current_frames().get(thread.ident or 0)
+    return any(map(owns, files)) or (
+        frame is not None and any(owns(caller.f_code.co_filename) for caller, _ in walk_stack(frame))
+    )
 
 
 left_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 """The threads that earlier runs left. Their next backward call ends them, because it would count as one of this run."""
-STOP_SECONDS = 0.2
+STOP_SECONDS = 1.0, 0.1  # time for threads that called backward, and for others, to end
 
 
-def leave_threads(threads: Collection[threading.Thread], *, waits: bool) -> None:
-    """Add the threads of a run to `left_threads`. With `waits`, give them a moment to end, because they fill gradients."""
+def leave_threads(threads: Collection[threading.Thread], *, filled: bool) -> None:
+    """Add the threads of a run to `left_threads`, and give them a moment to end. `filled` means that one called backward."""
     # The object of a thread that `_thread` started outlives it, and a later thread with its number gets it.
     left = [thread for thread in threads if not isinstance(thread, threading._DummyThread)]  # type: ignore[attr-defined]
     left_threads.update(left)
-    for thread in left if waits else ():
-        thread.join(STOP_SECONDS)
+    end = time.monotonic() + STOP_SECONDS[not filled]
+    for thread in left:
+        thread.join(max(0.0, end - time.monotonic()))
 
 
 LAUNCHERS = ("python", "pypy", "torchrun", "accelerate", "deepspeed")

@@ -158,7 +158,7 @@ class Runner:
                     finally:
                         if seconds is not None:
                             new = set(threading.enumerate()) - threads
-                            leave_threads(new, waits=any(call.thread for call in calls))
+                            leave_threads(new, filled=any(call.thread for call in calls))
             except ProgramError as error:
                 error.args = tuple(
                     text.without(run.root) if isinstance(text, Message) else str(text).replace(run.root, "")

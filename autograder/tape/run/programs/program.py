@@ -98,7 +98,7 @@ def run_module(
     try:
         exec(code, module.__dict__)
         if function is None:
-            join_threads(before)
+            join_threads(before, lambda file: file == code.co_filename or is_own_file(file))
     except ImportError as error:
         if backwards():
             raise
