@@ -345,6 +345,16 @@ PROGRAMS = (
         bend = torch.autograd.grad(slope.sum(), x)[0]  # fault
         (bend + u).pow(2).mean().backward()
         """, (("grad(slope.sum(), x)", "grad(slope.sum(), x, create_graph=True)"),)),
+    FaultyProgram("a critic whose weight gets other values, in no optimizer", "gradient that no optimizer uses", "correct", """
+        actor = nn.Linear(3, 1)
+        critic = nn.Linear(3, 1)  # fault
+        critic.weight.data = torch.ones(1, 3)
+        optimizer = torch.optim.SGD(actor.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad(), critic.zero_grad()
+            (actor(torch.ones(2, 3)) - critic(torch.ones(2, 3))).pow(2).mean().backward()
+            optimizer.step()
+        """, (("SGD(actor.parameters()", "SGD([*actor.parameters(), *critic.parameters()]"),)),
     FaultyProgram("a latent value of torch.normal", "derivative that is zero", "correct", """
         enc, dec = nn.Linear(2, 4), nn.Linear(2, 2)
         for _ in range(2):

@@ -114,8 +114,9 @@ def _unfrozen(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _made_at(state: RunState, tracked: TrackedTensor) -> Place | None:
-    """Return the line that made the values of a parameter, which may be those of another tensor."""
-    return state.made_at(state.flow.steps.wrapped.get(tracked.id, tracked))
+    """Return the line that made the values of a parameter, which may be those of another tensor, or the object itself."""
+    values = state.flow.steps.wrapped.get(tracked.id, tracked)
+    return state.made_at(state.tensors.all[values.object_id])  # `p.data = …` gives the object other memory
 
 
 def _used_otherwise(evidence: Evidence) -> set[int]:
@@ -171,7 +172,7 @@ def _words_on_unoptimized(steps: OptimizerSteps, tensors: list[TrackedTensor], m
             "optimizer.pass_or_freeze|Pass the parameters to the optimizer, or call requires_grad_(False) on them "
             "if they should keep these values."
         )
-    if not (tensors[0].parameter and steps.is_random(tensors[0])):
+    if tensors[0].first is None and not (tensors[0].parameter and steps.is_random(tensors[0])):
         effect = (
             "optimizer.unheld_leaf|no optimizer updates {names}, although each backward adds to the gradient: the "
             "value from this line stays."
