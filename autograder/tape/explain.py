@@ -142,8 +142,7 @@ def record_program(
             return alone
 
         def only_compared(runs: Runs) -> None:
-            evidence = Evidence(runs)
-            if compared is not None and evidence.outcome == "correct":
+            if compared is not None and (evidence := Evidence(runs)).outcome == "correct":
                 with suppress(unknown_outcome.UnknownOutcomeError):
                     compared(assemble(program, _known(evidence)))
 
