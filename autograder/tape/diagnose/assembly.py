@@ -53,9 +53,12 @@ def recording_of_beginning(program: Program, observer: Observer, run: Run) -> Re
 
 
 def freeze(
-    program: Program, state: RunState, steps: tuple[schema.Step, ...], trace: tuple[schema.BackwardStep, ...],
+    program: Program,
+    state: RunState,
+    steps: tuple[schema.Step, ...],
+    trace: tuple[schema.BackwardStep, ...],
     verdict: Verdict,
-) -> Recording:  # fmt: skip
+) -> Recording:
     """Return a recording of a run's state."""
     return Recording(
         version=schema.VERSION,

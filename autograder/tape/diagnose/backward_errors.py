@@ -98,7 +98,7 @@ def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _unused(state: RunState, call: StartedBackward) -> GraphFault | None:
-    """Return the fault of a call that asks for a tensor outside of the graph of its roots, or None if there is no such tensor."""
+    """Return the fault of a call that asks for a tensor outside the graph of its roots, or None if all are inside."""
     nodes = state.graph.below(call.nodes)
     reached = {tensor.id for tensor in state.tensors.all if tensor.node in nodes}
     reached |= {node.tensor for node in nodes.values() if node.tensor is not None}

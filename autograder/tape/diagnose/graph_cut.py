@@ -192,8 +192,7 @@ def _samples(evidence: Evidence) -> Iterator[GraphFault]:
         return
     below = state.graph.below(node for call in state.flow.calls for node in call.nodes)
     for cut in state.flow.drawn.values():
-        used = [node for node, *_ in cut.uses if node in below]
-        if ".sample(" in cut.place.text and used:
+        if ".sample(" in cut.place.text and any(node in below for node, *_ in cut.uses):
             follows = Message("cut.drawn|a loss is computed from it, and its gradient does not contain this path.")
             yield _cut_fault(state, cut, follows, cut.values)
 

@@ -145,9 +145,15 @@ class GradientFlow:
             self._of_value[inputs[0].id] = self._cut(name, inputs, here)
 
     def on_operation(
-        self, name: str, inputs: list[Any], sources: list[TrackedTensor], result: object, results: list[Any],
-        here: Place, numbers: Iterable[float],
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        inputs: list[Any],
+        sources: list[TrackedTensor],
+        result: object,
+        results: list[Any],
+        here: Place,
+        numbers: Iterable[float],
+    ) -> None:
         """Process a function call: its tensor arguments with their tracked data, its return value, and the tensors that it returned.
 
         For `__setitem__`, `results` is the tensor that it modified. `numbers` are the float arguments.
@@ -238,11 +244,11 @@ class GradientFlow:
     def _follow_update(self, name: str, sources: list[TrackedTensor], results: list[Any]) -> None:
         """Note the values that are computed from a `.grad`, recorded or not, and the memory that one is written into."""
         is_read = name == "grad" and len(sources) == 1
-        if is_read or any(source.id in self._of_gradient for source in sources[1:]):
+        known = [source.id in self._of_gradient for source in sources]
+        if is_read or any(known):
             self._of_gradient |= {tracked.id for _, tracked in results if not tracked.leaf}
-            self._gradient_into |= {source.memory for source in sources[:1] if not is_read}
-        elif any(source.id in self._of_gradient for source in sources):
-            self._of_gradient |= {tracked.id for _, tracked in results if not tracked.leaf}
+        if any(known[1:]):
+            self._gradient_into.add(sources[0].memory)
 
     def _earlier_of(self, sources: Iterable[TrackedTensor]) -> EarlierGradient | None:
         return next((self._earlier[source.id] for source in sources if source.id in self._earlier), None)
@@ -362,9 +368,13 @@ class GradientFlow:
         self.steps.end_step(optimizer)
 
     def backward(
-        self, call: Backward, targets: list[TrackedTensor], roots: list[TrackedTensor], writes: list[WriteEvent],
+        self,
+        call: Backward,
+        targets: list[TrackedTensor],
+        roots: list[TrackedTensor],
+        writes: list[WriteEvent],
         here: Place,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
         asked, cut, of = targets if call.asked else [], self.origin(roots), self._earlier_of(roots)
         recording, nodes = torch.is_grad_enabled(), [root.node for root in roots]

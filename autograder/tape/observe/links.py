@@ -167,9 +167,15 @@ class Links:
         return tensor is not None
 
     def _keep(
-        self, node: GraphNode, name: str, saved: Any, tensor: Any, checked: bool, is_on_ctx: bool,
+        self,
+        node: GraphNode,
+        name: str,
+        saved: Any,
+        tensor: Any,
+        checked: bool,
+        is_on_ctx: bool,
         made: TrackedTensor | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         state = self.state
         known, elements = state.tensors.get(tensor), elements_of(tensor)
         memory = known.memory if known and elements is tensor else state.memories.of(elements)

@@ -50,9 +50,14 @@ class Untracked:
                 self.pending.append(UnrecordedWrite(write, tracked, node_of(tensor)))
 
     def used(
-        self, inputs: list[torch.Tensor], results: list[torch.Tensor], top: ActiveCall | None, graph: Graph,
-        place: Place, step: int,
-    ) -> None:  # fmt: skip
+        self,
+        inputs: list[torch.Tensor],
+        results: list[torch.Tensor],
+        top: ActiveCall | None,
+        graph: Graph,
+        place: Place,
+        step: int,
+    ) -> None:
         """Process an operation with recorded results, or in a custom Function, which autograd records as a single node."""
         records = torch.is_grad_enabled()
         recorded = next((result for result in results if records and result.requires_grad), None)

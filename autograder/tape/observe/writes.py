@@ -136,10 +136,20 @@ class Writes:
         return tuple(refused)
 
     def note(
-        self, memory: Memory, interval: Interval, operation: str, tracked: TrackedTensor | None = None,
-        counters: tuple[int, ...] = (), changed: bool = True, refused: tuple[TrackedSave, ...] = (), *,
-        swapped: TrackedTensor | None = None, through: str | None = None, exact: bool = True, shared: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        memory: Memory,
+        interval: Interval,
+        operation: str,
+        tracked: TrackedTensor | None = None,
+        counters: tuple[int, ...] = (),
+        changed: bool = True,
+        refused: tuple[TrackedSave, ...] = (),
+        *,
+        swapped: TrackedTensor | None = None,
+        through: str | None = None,
+        exact: bool = True,
+        shared: bool = False,
+    ) -> None:
         """Record a modification of the bytes [start, stop) of a storage, with its position in the run and its effects.
 
         `tracked` is the modified tensor, if a function reported it; `refused` are the saved tensors for which backward raises

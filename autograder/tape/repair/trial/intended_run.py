@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 
 from autograder.errors import message_of
+from autograder.tape.diagnose.refused_tensors import FOR_NUMPY
 from autograder.tape.internals.mode_stack import next_sequence_number, sequence_number
 from autograder.tape.internals.tensor_fields import is_view, mode_paused
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
@@ -30,7 +31,6 @@ from autograder.tape.run.programs.program import Program
 from autograder.tape.run.storages import fingerprint
 
 REFUSED = "leaf Variable that requires grad is being used in an in-place operation"  # PyTorch 2.13 and 2.15
-FOR_NUMPY = "Can't call numpy() on Tensor that requires grad"
 # PyTorch 2.6 to 2.15 refuse to modify these views.
 REFUSED_VIEWS = re.compile("a view of a leaf Variable|is a view and is being modified|Can't detach views")
 FEW = 8  # number of operations in a moving average of two parameters
