@@ -37,9 +37,10 @@ def intended(**parts: object) -> IntendedRun:
     return run
 
 
-def test_what_is_cleared_before_any_step_is_left_out():
-    """The second loss's gradient in `a` is that of the old `a`, and is cleared before `a` steps again: only b's counts."""
-    run = intended()
+@pytest.mark.parametrize("late", ["", "second = (a * b).sum()"], ids=["of the old a", "of the present a"])
+def test_what_is_cleared_before_any_step_is_left_out(late):
+    """The second loss's gradient in `a` is cleared before `a` steps again: only b's counts."""
+    run = intended(late=late)
     assert [1, 1, 1, 1] == [len(call.gradients) for call in run.calls]
     assert 1 == run.cleared_unused
 
@@ -47,10 +48,9 @@ def test_what_is_cleared_before_any_step_is_left_out():
 @pytest.mark.parametrize("parts", [
     pytest.param({"cleared": ""}, id="never cleared, so a step uses it"),
     pytest.param({"rounds": 1}, id="the program ends, and may read it"),
-    pytest.param({"late": "second = (a * b).sum()"}, id="it belongs to the values that are there now"),
 ])  # fmt: skip
 def test_every_other_gradient_has_to_be_kept(parts):
-    """If it is used, may be read, or is that of the present values, a repair has to keep it."""
+    """If it is used or may be read, a repair has to keep it."""
     run = intended(**parts)
     assert [1, 2] * (len(run.calls) // 2) == [len(call.gradients) for call in run.calls]
     assert 0 == run.cleared_unused
@@ -72,6 +72,48 @@ def test_a_leaf_that_only_the_new_part_reads_cuts_nothing_off():
     run = IntendedRun(keeps_graph=True)
     run_trial(Runner(factory_of_text(text, "train.py").original), run)
     assert [12, pytest.approx(4 * 2.6)] == [call.gradients[-1].item() for call in run.calls]
+
+
+LOSSES = """import torch
+from torch import nn
+torch.manual_seed(0)
+generator, critic = nn.Linear(2, 2), nn.Linear(2, 1)
+one = torch.optim.Adam(generator.parameters())
+two = torch.optim.Adam(critic.parameters())
+norms = []
+def update(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+for step in range(3):
+    fake = generator(torch.randn(4, 2))
+    {first}
+    {read}
+    {second}
+"""
+UPDATE = "{0}.zero_grad(); loss = {1}critic(fake).mean(); loss.backward(); {0}.step()"
+CALLS = {"first": "update(two, critic(fake).mean())", "second": "update(one, -critic(fake).mean())"}
+LINES = {"first": UPDATE.format("two", ""), "second": UPDATE.format("one", "-")}
+
+
+@pytest.mark.parametrize(("parts", "after"), [
+    pytest.param(CALLS | {"read": ""}, "update(two, critic(fake.detach()).mean())", id="a function with backward"),
+    pytest.param(LINES | {"read": ""}, "loss = critic(fake.detach()).mean()", id="backward in the loop"),
+    pytest.param(LINES | {"read": "norms.append(generator.weight.grad.norm().item())"}, "loss.backward(retain_graph=True)",
+        id="the program reads the gradient"),
+])  # fmt: skip
+def test_a_shared_value_is_detached_where_its_gradient_is_not_used(parts, after):
+    """The first loss of a GAN needs no gradient of its fake: `detach()` is the first fix, and trains as the kept graph does."""
+    source = LOSSES.format(**parts)
+    fix = autograder.explain(source).fixes[0]
+    assert fix.proven
+    assert after in fix.after
+    trained = []
+    for text in (apply_fix(source, fix), source.replace("loss.backward()", "loss.backward(retain_graph=True)")):
+        names: dict = {}
+        exec(text, names)
+        trained.append([*names["generator"].parameters(), *names["critic"].parameters()])
+    assert all(map(torch.allclose, *trained))
 
 
 PROGRAM = """

@@ -70,6 +70,7 @@ KINDS: tuple[Kind, ...] = (
     *AROUND_A_STEP,
     leaves.retain_graph,
     leaves.sum_before_backward,
+    carried_state.recompute_shared,
     leaves.restore_random_state,
     order.move_write_earlier,
 )

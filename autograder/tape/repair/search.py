@@ -214,10 +214,10 @@ class Search:
         if keeps and reference.keeps_training(trial) and (is_known or not candidate.changes):
             # Without the graph that two calls share, the gradients of modified leaves are those of the part after it.
             truncates = candidate.changes if reference.intended.keeps_graph else None
-            named = truncates or self.changed_names(found.text, trial)
+            named = self.changed_names(found.text, trial)
             # Without a backward call, only the values of variables show whether a change keeps the computation.
             level = 0 if not named else 1 if reference.intended.calls else OTHER
-            return replace(found, changes=named, level=level)
+            return replace(found, changes=truncates or named, level=level)
         if candidate.may_silence or (candidate.changes and not reference.keeps_own_gradients(trial)):
             return None
         said = candidate.changes or (None if keeps else candidate.may_change or reference.changed_losses(trial))

@@ -129,37 +129,57 @@ def detached(name: str) -> tuple[str, str]:
 
 
 def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
-    """Detach a value of an earlier loss where the second loss uses it, as in `-(log_prob * adv.detach())`."""
+    """Detach a value that two losses share where one of them uses it: `D(fake.detach())`, or `-(log_prob * adv.detach())`."""
+    for name in [*uses_after_shared(program), *(name for name, _ in uses_in_last_loss(program))]:
+        edits = (program.source.insert(name, ".detach()", after=True),)
+        message = Message("change.detached_use|No gradient flows through {name} here any more.", name=name.id)
+        yield Candidate("detach the shared value", edits, message)
+
+
+def uses_after_shared(program: BrokenProgram) -> Iterator[ast.Name]:
+    """Yield the uses of the names that a graph fault says are computed once and needed by two backward calls."""
+    source = program.source
+    for fault in program.verdict.graph_faults:
+        for maker in program.at([fault.place.line]) if fault.place.file == program.file else ():
+            block = source.block(maker)
+            for statement in block[block.index(maker) + 1 :]:
+                yield from (name for name in used_names(source, statement) if name.id in names_bound(maker))
+
+
+def uses_in_last_loss(program: BrokenProgram) -> Iterator[tuple[ast.Name, ast.stmt]]:
+    """Yield the uses of computed values in the statements that compute the loss of the failing backward, closest first."""
     if program.verdict.outcome != "raises-backward":
         return
     for last in program.at(program.error_lines):
-        if sum(map(calls_backward, program.source.block(last))) < 2:
-            continue
-        for statement in computing(program.source, last):
-            for name in used_names(program.source, statement):
-                if is_used_elsewhere(program.source, name, statement):
-                    yield from computed_again(program.source, name.id, statement)
-                    edits = (program.source.insert(name, ".detach()", after=True),)
-                    message = Message(
-                        "change.second_loss|No gradient flows from the second loss through {name} any more.",
-                        name=name.id,
-                    )
-                    yield Candidate("detach what the other loss trains", edits, message)
+        if sum(map(calls_backward, program.source.block(last))) >= 2:
+            for statement in computing(program.source, last):
+                others = [
+                    one for one in program.source.block(last) if one is not statement and isinstance(one, ast.Assign)
+                ]
+                made = set().union(*map(names_bound, others))
+                yield from ((one, statement) for one in used_names(program.source, statement) if one.id in made)
 
 
-def computed_again(source: EditableSource, name: str, user: ast.stmt) -> Iterator[Candidate]:
+def recompute_shared(program: BrokenProgram) -> Iterator[Candidate]:
     """Compute `d = D(z)` again before the second loss uses `d`, from `z.detach()`: that loss still trains D."""
-    for maker in source.block(user):
-        is_maker = isinstance(maker, ast.Assign) and [source.of(target) for target in maker.targets] == [name]
-        value = maker.value if is_maker else None  # type: ignore[attr-defined]
-        if isinstance(value, ast.Call) and not value.keywords and all(isinstance(one, ast.Name) for one in value.args):
-            given = ", ".join(f"{source.of(one)}.detach()" for one in value.args)
-            message = Message(
-                "change.computed_again|{name} is computed again for the second loss, and no gradient of it flows into "
-                "what {name} was computed from.", name=name,
-            )  # fmt: skip
-            text = f"{name} = {source.of(value.func)}({given})"
-            yield Candidate("compute it again, detached", (source.insert_before(user, text),), message)
+    source = program.source
+    for name, user in uses_in_last_loss(program):
+        others = [one for one in source.block(user) if one is not user]
+        for maker in others if any(name.id in names_loaded(one) for one in others) else ():
+            is_maker = isinstance(maker, ast.Assign) and [source.of(target) for target in maker.targets] == [name.id]
+            value = maker.value if is_maker else None  # type: ignore[attr-defined]
+            if (
+                isinstance(value, ast.Call)
+                and not value.keywords
+                and all(isinstance(one, ast.Name) for one in value.args)
+            ):
+                given = ", ".join(f"{source.of(one)}.detach()" for one in value.args)
+                message = Message(
+                    "change.computed_again|{name} is computed again for the second loss, and no gradient of it flows into "
+                    "what {name} was computed from.", name=name.id,
+                )  # fmt: skip
+                text = f"{name.id} = {source.of(value.func)}({given})"
+                yield Candidate("compute it again, detached", (source.insert_before(user, text),), message)
 
 
 def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
@@ -171,14 +191,7 @@ def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
 
 
 def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
-    """Return the names whose values the statement uses, without called functions and owners of attributes."""
+    """Return the names whose values the statement uses, without called functions."""
     loaded = (name for name in source.nodes(ast.Name, statement) if isinstance(name.ctx, ast.Load))
-    used = [(name, source.parents[name]) for name in loaded if not isinstance(source.parents[name], ast.Attribute)]
+    used = [(name, source.parents[name]) for name in loaded]
     return [one for one, holder in used if not (isinstance(holder, ast.Call) and holder.func is one)]
-
-
-def is_used_elsewhere(source: EditableSource, name: ast.Name, statement: ast.stmt) -> bool:
-    """Return whether another statement of the block assigns the name, and some other statement reads it."""
-    others = [nearby for nearby in source.block(statement) if nearby is not statement]
-    is_made = any(isinstance(statement, ast.Assign) and name.id in names_bound(statement) for statement in others)
-    return is_made and any(name.id in names_loaded(statement) for statement in others)

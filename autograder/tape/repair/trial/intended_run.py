@@ -1,8 +1,7 @@
 """Compute the intended results of a broken program: runs in which no in-place modification affects backward or raises an error.
 
-The backward of a generator's loss also reaches the discriminator. If the discriminator's step came before it, this
-gradient belongs to older weights, and the next `zero_grad()` clears it before a step uses it. A fix need not reproduce
-it.
+The backward of a generator's loss also reaches the discriminator, and the next `zero_grad()` clears this gradient
+before a step uses it. A fix need not reproduce it.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from autograder.tape.diagnose.refused_tensors import FOR_NUMPY
 from autograder.tape.internals.mode_stack import next_sequence_number, sequence_number
 from autograder.tape.internals.tensor_fields import is_view, mode_paused
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
+from autograder.tape.recording.verdict_types import Place
 from autograder.tape.repair.trial.trial_run import TrialRun
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.function_mode import tensors
@@ -130,48 +130,65 @@ def _write_into_copy(
 
 
 class UnusedGradients:
-    """Tracks the backward calls of a run."""
+    """Finds the gradients that a program clears before a step uses them, of parameters that other gradients train."""
 
     def __init__(self) -> None:
-        # ids of the leaves with such a gradient that was cleared before the leaf's value changed
-        self.unused: set[int] = set()
-        # by id, the leaves whose `.grad` is such a gradient now, each with a fingerprint of the leaf
-        self.waiting: dict[int, tuple[Tensor, object]] = {}
-        self._calls: list[tuple[int, dict[int, tuple[Any, ...]]]] = []
-        self._outdated: list[Tensor] = []
+        self.unused: set[tuple[int, int]] = set()  # such a gradient, as the index of its call and the `id` of its leaf
+        self._used: set[tuple[Place, int]] = (
+            set()
+        )  # the line of a call and the `id` of a leaf that a step then modified
+        # by id, the leaves with a gradient, each with a fingerprint of the leaf and the calls that added to the gradient
+        self._waiting: dict[int, tuple[Tensor, object, list[int]]] = {}
+        # of each call: the next sequence number, the keys of the leaves by id, its line, the ids of the outdated leaves
+        self._calls: list[tuple[int, dict[int, tuple[Any, ...]], Place, set[int]]] = []
 
-    def before_backward(self, call: Backward) -> list[Tensor]:
-        """Return the leaves that receive a gradient of older values from this call."""
+    def before_backward(self, call: Backward, line: Place) -> None:
+        """Note the leaves that receive a gradient of older values from this call."""
         self._settle()
-        self._outdated = [] if call.returns else list(self._older(call))
-        self._calls.append((next_sequence_number(), dict(zip(map(id, call.targets), call.keys, strict=False))))
-        return self._outdated
+        outdated = set() if call.returns else set(self._older(call))
+        keys = dict(zip(map(id, call.targets), call.keys, strict=False))
+        self._calls.append((next_sequence_number(), keys, line, outdated))
 
-    def after_backward(self) -> None:
-        """Start to track the outdated gradients of the call."""
-        self.waiting |= {id(leaf): (leaf, fingerprint(leaf)) for leaf in self._outdated}
+    def after_backward(self, call: Backward) -> None:
+        """Start to track the gradients of the call."""
+        for leaf in call.targets if not call.returns else ():
+            if leaf.is_leaf:
+                self._waiting.setdefault(id(leaf), (leaf, fingerprint(leaf), []))[2].append(len(self._calls) - 1)
 
-    def end_early(self) -> None:
-        """Treat all tracked gradients as unused, because it is not known what the program would have done with them."""
+    def end(self, is_cut: bool) -> set[int]:
+        """Return the ids of the leaves whose last gradients the program would have cleared, as it did after earlier calls of the lines.
+
+        If the run was cut, a gradient of older values counts as cleared, because it is not known whether it would be used.
+        """
         self._settle()
-        self.unused |= self.waiting.keys()
+        trained = {leaf for _, leaf in self._used}
+        self.unused = {(call, leaf) for call, leaf in self.unused if leaf in trained}
+        cleared = {(self._calls[call][2], leaf) for call, leaf in self.unused} - self._used
+        ended = set()
+        for leaf, (_, _, calls) in self._waiting.items():
+            places = [self._calls[call] for call in calls]
+            if all((line, leaf) in cleared or (is_cut and leaf in outdated) for _, _, line, outdated in places):
+                self.unused |= {(call, leaf) for call in calls}
+                ended.add(leaf)
+        return ended
 
     def _settle(self) -> None:
         """Check whether the tracked gradients were used or cleared."""
-        for key, (leaf, value) in list(self.waiting.items()):
+        for key, (leaf, value, calls) in list(self._waiting.items()):
             if fingerprint(leaf) != value:
-                del self.waiting[key]  # an optimizer's step used it
+                self._used |= {(self._calls[call][2], key) for call in calls}
+                del self._waiting[key]
             elif leaf.grad is None or not leaf.grad.any():
-                self.unused.add(key)
-                del self.waiting[key]
+                self.unused |= {(call, key) for call in calls}
+                del self._waiting[key]
 
-    def _older(self, call: Backward) -> Iterable[Tensor]:
-        """Yield the leaves that were modified since an earlier call, after this call's graph had read them."""
+    def _older(self, call: Backward) -> Iterable[int]:
+        """Yield the ids of the leaves that were modified since an earlier call, after this call's graph had read them."""
         first_read = reads(call)
         for leaf, key in zip(call.targets, call.keys, strict=False):
-            since = [known for number, known in self._calls if first_read.get(id(leaf), number) < number]
+            since = [known for number, known, *_ in self._calls if first_read.get(id(leaf), number) < number]
             if any(known.get(id(leaf), key) != key for known in since):
-                yield leaf
+                yield id(leaf)
 
 
 def reads(call: Backward) -> dict[int, int]:
@@ -196,10 +213,10 @@ class IntendedRun(TrialRun):
     keeps_graph: bool = False  # whether the graph is kept for a second call
     # whether each view of a multi-output function is replaced by a single view, which may be modified
     takes_views_singly: bool = False
-    # number of leaves that end with a gradient of older values that the program would have cleared
+    # number of leaves that end with a gradient that the program would have cleared
     cleared_unused: int = 0
     _later: UnusedGradients = field(default_factory=UnusedGradients)
-    _outdated: list[set[int]] = field(default_factory=list)
+    _cleared: set[int] = field(default_factory=set)
     _walked: list[tuple[set[Any], dict[int, tuple[Any, ...]]]] = field(default_factory=list)
     _before: dict[int, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
     _cuts: list[RemovableHandle] = field(default_factory=list)
@@ -212,11 +229,12 @@ class IntendedRun(TrialRun):
     def around(self, program: Program) -> Iterator[None]:
         """Return the context for the program's code."""
         views = SingleViews() if self.takes_views_singly else contextlib.nullcontext()
-        self._writes = PermittedLeafWrites()
+        self._writes, self._program = PermittedLeafWrites(), program
         with self._copies.around(program), self._writes, views, super().around(program):
             yield
-        for call, outdated in zip(self.calls, self._outdated, strict=False):
-            call.given = [(leaf, value) for leaf, value in call.given if leaf not in outdated & self._later.unused]
+            self._cleared = self._later.end(self.is_cut)
+        for number, call in enumerate(self.calls):
+            call.given = [(leaf, value) for leaf, value in call.given if (number, leaf) not in self._later.unused]
         self._walked, self._later = [], UnusedGradients()
 
     def before_backward(self, call: Backward) -> None:
@@ -225,7 +243,7 @@ class IntendedRun(TrialRun):
             raise self._writes.refused
         self._copies.before_backward(call)
         super().before_backward(call)
-        self._outdated.append({id(leaf) for leaf in self._later.before_backward(call)})
+        self._later.before_backward(call, self._program.here())
         if self.keeps_graph:
             given = ((leaf, leaf.grad) for leaf in self._stale(call))
             self._before = {id(leaf): (leaf, grad if grad is None else grad.detach().clone()) for leaf, grad in given}
@@ -239,12 +257,7 @@ class IntendedRun(TrialRun):
             for leaf, gradient in self._before.values():
                 leaf.grad = gradient
         super().after_backward(call)
-        self._later.after_backward()
-
-    def ended_early(self) -> None:
-        """Require no gradients of old values if it is not known whether the program would have used them."""
-        super().ended_early()
-        self._later.end_early()
+        self._later.after_backward(call)
 
     def given(self, call: Backward) -> list[tuple[Tensor, Tensor]]:
         """Return the gradients of a call, without those of old values."""
@@ -252,9 +265,8 @@ class IntendedRun(TrialRun):
 
     def counts(self, leaf: Tensor) -> bool:
         """Return whether the program would have kept the leaf's gradient at the end."""
-        cleared_later = id(leaf) in self._later.unused and id(leaf) in self._later.waiting
-        self.cleared_unused += cleared_later
-        return not cleared_later
+        self.cleared_unused += id(leaf) in self._cleared
+        return id(leaf) not in self._cleared
 
     def _stale(self, call: Backward) -> list[Tensor]:
         """Return the leaves that were modified since an earlier call, and which only the part of both graphs reads.
