@@ -355,6 +355,18 @@ PROGRAMS = (
             (actor(torch.ones(2, 3)) - critic(torch.ones(2, 3))).pow(2).mean().backward()
             optimizer.step()
         """, (("SGD(actor.parameters()", "SGD([*actor.parameters(), *critic.parameters()]"),)),
+    FaultyProgram("two optimizers of one network, in turn", "gradient that no optimizer uses", "correct", """
+        actor, critic = nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
+        actor_step = torch.optim.SGD(actor.parameters(), lr=0.1)
+        critic_step = torch.optim.SGD(actor.parameters(), lr=0.1)
+        for _ in range(3):
+            critic.zero_grad()
+            critic(torch.ones(2, 3)).pow(2).mean().backward()
+            critic_step.step()  # fault
+            actor.zero_grad()
+            actor(torch.ones(2, 3)).mean().backward()
+            actor_step.step()
+        """, (("critic_step = torch.optim.SGD(actor.", "critic_step = torch.optim.SGD(critic."),)),
     FaultyProgram("a latent value of torch.normal", "derivative that is zero", "correct", """
         enc, dec = nn.Linear(2, 4), nn.Linear(2, 2)
         for _ in range(2):
@@ -892,6 +904,14 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "two optimizers of one network, in turn, and a frozen copy": """
+        net, frozen = nn.Linear(3, 1), nn.Linear(3, 1).requires_grad_(False)
+        first, second = torch.optim.SGD(net.parameters(), lr=0.1), torch.optim.Adam(net.parameters())
+        for n in range(4):
+            net.zero_grad()
+            (net(torch.ones(2, 3)) - frozen(torch.ones(2, 3))).pow(2).mean().backward()
+            (second if n % 2 else first).step()
+        """,
     "a loss inside vmap, whose tensors have no memory": """
         net, x, y = nn.Linear(3, 1), torch.randn(4, 3), torch.randn(4, 1)
         def loss(weights, x, y):

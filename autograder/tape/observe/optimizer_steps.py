@@ -173,10 +173,10 @@ class OptimizerSteps:
     def _find_doubled(
         self, now: list[TrackedTensor], before: list[TrackedTensor], calls: int, here: Place, used: set[int]
     ) -> None:
-        """Compare the parameters of a step with those of another optimizer's step after the same backward call."""
+        """Compare a step's parameters with those of another optimizer's step before it, after the same backward call or in turn."""
         last = self.calls[-1] if self.calls and not self.is_inside else None
         self.is_inside = True
-        if last is None or last[1] is before or last[0] != calls or self.doubled_at is not None:
+        if last is None or last[1] is before or (last[0] != calls and not before) or self.doubled_at is not None:
             return
         if {one.id for one in last[1]} == {one.id for one in now}:
             self.doubled_at, self._doubled, self._searched, self._passes = here, used, set(), 0
