@@ -355,6 +355,25 @@ PROGRAMS = (
             (actor(torch.ones(2, 3)) - critic(torch.ones(2, 3))).pow(2).mean().backward()
             optimizer.step()
         """, (("SGD(actor.parameters()", "SGD([*actor.parameters(), *critic.parameters()]"),)),
+    FaultyProgram("an attribute that is computed once, from a parameter", "graph used again", "raises-backward", """
+        class Scaled(nn.Module):
+            def __init__(self, size):
+                super().__init__()
+                self.scales = nn.Parameter(torch.zeros(3))
+                index = torch.arange(size)
+                self.scale = self.scales[index].exp()  # fault
+
+            def forward(self, x):
+                return x * self.scale
+
+        net = Scaled(2)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.ones(4, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("self.scale = self.scales[index].exp()  # fault", "self.index = index"),
+              ("        return x *", "        self.scale = self.scales[self.index].exp()\n        return x *"))),
     FaultyProgram("two optimizers of one network, in turn", "gradient that no optimizer uses", "correct", """
         actor, critic = nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
         actor_step = torch.optim.SGD(actor.parameters(), lr=0.1)

@@ -11,7 +11,7 @@ from autograder.tape.recording.verdict_types import GraphFault
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.inplace_finder import called, calls, calls_of
 from autograder.tape.repair.kinds.aliases import is_detached_in_place, remove_alias
-from autograder.tape.repair.names_in_code import names_bound
+from autograder.tape.repair.names_in_code import names_bound, paths_in
 from autograder.tape.repair.optimizer_changes import Change, backwards, code_in, optimizers
 
 # These calls return the values of their argument without its history.
@@ -216,6 +216,7 @@ def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
 def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Compute a value again in the loop that uses it, or cut its history, as the change says: before the loop, or after backward."""
     yield from _with_keyword(source, at, fault)
+    yield from _compute_in_reader(source, at)
     code = code_in(fault)
     for statement in backwards(source, at) if "detach" in code else ():
         loop = next((one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While)), at)
@@ -229,6 +230,26 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
         yield from (tuple(each), *((edit,) for edit in each))
     elif isinstance(at, ast.Assign) and len(at.targets) == 1 and not isinstance(at.targets[0], ast.Tuple | ast.List):
         yield (source.replace(at.value, f"{source.operand(at.value)}.detach()"),)
+
+
+def _compute_in_reader(source: EditableSource, at: ast.stmt) -> Iterator[Edits]:
+    """Compute an attribute that `__init__` computes in the method that reads it; local variables become attributes."""
+    scope = source.scope(at)
+    if not isinstance(at, ast.Assign) or getattr(scope, "name", "") != "__init__" or not source.stands_alone(at):
+        return
+    known = {argument.arg for argument in ast.walk(scope) if isinstance(argument, ast.arg)} - {"self"} | names_bound(
+        scope
+    )
+    used = [name for name in source.nodes(ast.Name, at.value) if name.id in known]
+    text = source.apply_to(at, [source.insert(name, "self.") for name in used])
+    kept = f"{source.newline}{source.indent(at)}".join(
+        f"self.{name} = {name}" for name in sorted({one.id for one in used})
+    )
+    for method in source.block(scope):  # type: ignore[arg-type]
+        if isinstance(method, ast.FunctionDef) and method is not scope:
+            readers = [one for one in method.body if source.of(at.targets[0]) in paths_in(one, ast.Load)]
+            here = source.replace(at, kept) if kept else source.delete(at)
+            yield from ((here, source.insert_before(reader, text)) for reader in readers[:1])
 
 
 def _copy_target(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
