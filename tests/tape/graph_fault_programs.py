@@ -374,6 +374,16 @@ PROGRAMS = (
             optimizer.step()
         """, (("self.scale = self.scales[index].exp()  # fault", "self.index = index"),
               ("        return x *", "        self.scale = self.scales[self.index].exp()\n        return x *"))),
+    FaultyProgram("probabilities of a policy before its updates", "graph used again", "raises-backward", """
+        policy, states = nn.Linear(3, 2), torch.tensor([[1.0, 2, 3], [3, 1, 2]])
+        optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
+        before = policy(states).log_softmax(1)  # fault
+        for _ in range(3):
+            ratio = (policy(states).log_softmax(1) - before).exp()
+            optimizer.zero_grad()
+            ratio[:, 0].sum().backward()
+            optimizer.step()
+        """, (("log_softmax(1)  # fault", "log_softmax(1).detach()"),)),
     FaultyProgram("two optimizers of one network, in turn", "gradient that no optimizer uses", "correct", """
         actor, critic = nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
         actor_step = torch.optim.SGD(actor.parameters(), lr=0.1)

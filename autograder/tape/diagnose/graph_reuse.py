@@ -164,8 +164,10 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place, effect: str) -
             "`{name} = {name}.detach()`."
         )
         below = state.graph.below([carried.id])
-        reached = [state.graph.nodes[number] for number in state.visited[-1]]
-        if rounds < len(state.backward_calls) and all(node.id in below for node in reached if not node.inputs):
+        beside = {number for node in set(state.visited[-1]) - below.keys() for number in state.graph.nodes[node].inputs}
+        if rounds < len(state.backward_calls) and all(
+            number is None or state.graph.nodes[number].inputs for number in beside
+        ):
             # No leaf is left without its history.
             change = "backward.compute_or_keep|Compute it again before each backward, or keep its graph: `retain_graph=True`."
         elif rounds < len(state.backward_calls):

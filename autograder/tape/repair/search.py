@@ -148,7 +148,8 @@ class Search:
             if any(is_like(found.candidate, earlier.candidate) for earlier in proven):
                 continue
             seen = self.verdict_of(found.text)
-            if seen.outcome != "correct":
+            # A kept graph can have gradients of the parameters before a step.
+            if seen.outcome != "correct" or "graph used again" in {fault.kind for fault in seen.graph_faults}:
                 failing.append(found)
             elif self.is_confirmed(seen):
                 proven.append(found)
