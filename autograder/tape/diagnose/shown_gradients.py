@@ -195,8 +195,9 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
 
 def _is_uncorrected(evidence: Evidence, number: int, index: int) -> bool:
     """Return whether only finite differences give the correct gradient of a target in a backward call, and did not."""
-    effect = evidence.runs.untracked_effect
-    position = list(evidence.true.calls[number]).index(evidence.pairs[index]) if effect.uncorrected else None
+    effect, other = evidence.runs.untracked_effect, evidence.pairs.get(index)
+    targets = list(evidence.true.calls[number]) if effect.uncorrected else []
+    position = targets.index(other) if other in targets else None
     return effect.is_undecided or (number, position) in effect.uncorrected
 
 

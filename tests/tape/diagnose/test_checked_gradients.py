@@ -254,3 +254,15 @@ def test_custom_backward_that_reads_an_overwritten_tensor_does_not_use_it():
     assert "silently-wrong" == verdict.outcome
     assert [18] == [place.line for place in verdict.harms[0].mutated_at]
     assert "does not match" not in " ".join(verdict.notes)
+
+
+def test_a_leaf_that_only_a_later_call_reaches_has_no_right_gradient(monkeypatch):
+    """The runs for the right gradients end before the call that reaches y. The large leaf is not varied entry by entry."""
+    monkeypatch.setattr("autograder.tape.oracle.excerpt.LONG", 10)
+    source = (
+        "import torch\nnet, y = torch.nn.Linear(3, 32), torch.ones(2, requires_grad=True)\nfor step in range(34):\n"
+        "    h = net(torch.ones(4, 3)).tanh()\n    h.data.clamp_(-0.1, 0.1)\n    h.sum().backward()\n(y * y).sum().backward()\n"
+    )
+    verdict = record(source).verdict
+    assert "silently-wrong" == verdict.outcome
+    assert [None] == [one.true for one in verdict.gradients.values() if one.got == [2.0, 2.0]]
