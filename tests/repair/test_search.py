@@ -171,6 +171,24 @@ def test_untracked_write_is_tracked(write):
     assert all(pytest.approx([18.0, 36.0]) == flat(plain(text).gradients["w"]) for text in texts)
 
 
+def test_an_unrecorded_write_is_recorded_before_changes_that_keep_it(monkeypatch):
+    """Of a program whose list contains itself, only this change is proven: the copies of the saved value keep the write."""
+    source = (
+        "import torch\nnet = torch.nn.Linear(3, 70)\nkept = []\nkept.append(kept)\nfor step in range(3):\n"
+        "    h = net(torch.ones(4, 3)).tanh()\n    h.data.clamp_(-0.1, 0.1)\n    h.pow(2).sum().backward()\n"
+    )
+    proofs = []
+
+    def verdict_of(self, text, judge=search.Search.verdict_of):
+        proofs.append(text)
+        return judge(self, text)
+
+    monkeypatch.setattr(search.Search, "verdict_of", verdict_of)
+    first = explain_program(factory_of_text(source)).verdict.fixes[0]
+    assert (True, True) == (first.proven, "h = h.clamp(-0.1, 0.1)" in first.after)
+    assert "h = h.clamp(-0.1, 0.1)" in proofs[0]
+
+
 def test_mark_dirty():
     """A custom Function that writes its input is repaired with mark_dirty, and the other uses of that input get the right gradient."""
     source = """import torch

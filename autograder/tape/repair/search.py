@@ -88,8 +88,12 @@ class Search:
         if len(plain.calls) == 1 and knows_gradients(self.verdict):
             right = right_derivatives(self.verdict).values()
             return Reference(plain, intended, tuple(torch.tensor(one, dtype=torch.float64) for one in right))
-        is_refuted = derivatives_answer(self.verdict) == "no" or not knows_gradients(self.verdict)
-        return Reference(plain, intended, contradicted=is_refuted)
+        return Reference(plain, intended, contradicted=self.is_refuted)
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether finite differences refuted the gradients of private copies, or only they could tell and did not."""
+        return derivatives_answer(self.verdict) == "no" or not knows_gradients(self.verdict)
 
     def intended(self) -> IntendedRun:
         """Return the run, not yet started, that computes the intended results."""
@@ -237,7 +241,7 @@ class Search:
         """Yield each proposed source that has not been tried, with the rank of its kind."""
         program = BrokenProgram(EditableSource(text), verdict, self.factory.file)
         proposed = changed_texts(program)
-        if not knows_gradients(self.verdict):
+        if self.is_refuted:
             proposed = iter(sorted(proposed, key=lambda one: self.needs_differences(one[2])))
         for rank, candidate, changed in proposed:
             if changed not in self.texts:
@@ -248,7 +252,7 @@ class Search:
 
     def needs_differences(self, changed: str) -> bool:
         """Return whether only finite differences can prove a change, because it keeps the lines that autograd does not record."""
-        if knows_gradients(self.verdict):
+        if not self.is_refuted:
             return False
         places = (place for harm in self.verdict.harms for place in harm.mutated_at if place.file == self.factory.file)
         before, after = ([line.strip() for line in text.splitlines()] for text in (self.factory.source, changed))

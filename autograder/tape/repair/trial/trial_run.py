@@ -127,8 +127,11 @@ class TrialRun(Listener):
         self.unreached = {name for name, parameter in self.parameters.items() if parameter not in self.reached}
         self.reached = {}
 
-    def keep(self, name: str, value: Any) -> None:
-        """Store the tensors of a value, also those in containers and modules, and gradients. Those of `vmap` are invalid outside it."""
+    def keep(self, name: str, value: Any, outer: tuple[int, ...] = ()) -> None:
+        """Store the tensors of a value, also those in containers and modules, and gradients. Those of `vmap` are invalid outside it.
+
+        A container may contain itself, so those of the containers `outer`, given by their `id`, are not stored again.
+        """
         if isinstance(value, Tensor) and is_transformed(value):
             return
         if isinstance(value, Tensor):
@@ -143,9 +146,9 @@ class TrialRun(Listener):
             self.values.pop(name, None)
             # Converted to a tensor at the end of the run, because a function may return it a million times.
             self.numbers[name] = value
-        else:
+        elif id(value) not in outer:
             for inside, member in members(value):
-                self.keep(name + inside, member)
+                self.keep(name + inside, member, (*outer, id(value)))
 
 
 def members(value: Any) -> Iterator[tuple[str, Any]]:
