@@ -421,6 +421,16 @@ PROGRAMS = (
         head(hidden).pow(2).mean().backward()
         optimizer.step()
         """, (("torch.autograd.Variable(body(torch.ones(3, 2)))", "body(torch.ones(3, 2))"), ("nn.Parameter(neck(", "(neck("))),
+    FaultyProgram("computed weights as parameters of another module", "graph cut", "correct", """
+        hyper, inner = nn.Linear(3, 6), nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(hyper.parameters(), lr=0.1)
+        made = hyper(torch.ones(3))
+        inner._parameters["weight"] = nn.Parameter(made[:4].view(2, 2).clone())  # fault
+        inner._parameters["bias"] = nn.Parameter(made[4:].clone())  # fault
+        inner(torch.ones(3, 2)).pow(2).mean().backward()
+        optimizer.step()
+        """, (("nn.Parameter(made[:4].view(2, 2).clone())", "made[:4].view(2, 2).clone()"),
+              ("nn.Parameter(made[4:].clone())", "made[4:].clone()"))),
     FaultyProgram("through_numpy", "graph cut", "correct", """
         net = nn.Linear(2, 1)
         scores = net(torch.ones(3, 2)).detach().numpy()  # fault
@@ -1148,6 +1158,18 @@ RIGHT = {
             (z + (chosen - z).detach()).pow(2).sum().backward()
             optimizer.step()
             optimizer.zero_grad()
+        """,
+    "computed weights that another optimizer trains as parameters": """
+        hyper, inner = nn.Linear(3, 4), nn.Linear(2, 2, bias=False)
+        optimizer = torch.optim.SGD(hyper.parameters(), lr=0.1)
+        for _ in range(2):
+            inner.weight = nn.Parameter(hyper(torch.ones(3)).view(2, 2))
+            second = torch.optim.SGD(inner.parameters(), lr=0.1)
+            inner(torch.ones(3, 2)).pow(2).mean().backward()
+            second.step()
+            optimizer.zero_grad()
+            (hyper(torch.ones(3)).view(2, 2) - inner.weight.detach()).pow(2).mean().backward()
+            optimizer.step()
         """,
     "a temperature used as a number and trained elsewhere": """
         actor, log_alpha = nn.Linear(2, 1), torch.zeros(1, requires_grad=True)

@@ -98,13 +98,15 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is. An
     # array is not, if its values had left the graph before and reached the loss without it, as a sampled action's do.
     new_leaves = [cut for parameter in flow.reached.values() if (cut := flow.origin([parameter])) is not None]
-    last = [cut for cut in reversed(flow.cuts.values()) if cut.behind is None or not cut.behind.used_at]
-    cuts = sorted(last, key=lambda cut: all(cut is not made for made in new_leaves))
-    in_losses = nodes_of_losses(state) if without else {}
+    known = [cut for cut in flow.cuts.values() if cut.behind is None or not cut.behind.used_at]
+    fronts = [cut for cut in known if cut in new_leaves]
+    cuts = [*fronts, *(cut for cut in reversed(known) if cut not in fronts)]
+    in_losses, missing = nodes_of_losses(state) if without else {}, set(without)
     for cut in cuts if without else ():
-        kept_from = leaves_of_losses(state, cut, in_losses) & without
+        # Several lines can make leaves of values behind which the same parameters are, such as the weight and the bias.
+        kept_from = leaves_of_losses(state, cut, in_losses) & (missing if cut in fronts else without)
         looks = _only_reads(cut) or is_copy(cut)  # copies that no backward reaches take no gradient away
-        if kept_from and (not looks or any(cut is made for made in new_leaves)) and not is_early_copy(cut):
+        if kept_from and (not looks or cut in fronts) and not is_early_copy(cut):
             without -= kept_from
             tensors = [flow.optimized[number] for number in sorted(kept_from)]
             names = name_of(state, tensors, A_PARAMETER)

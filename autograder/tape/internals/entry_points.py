@@ -188,6 +188,17 @@ GRADIENT_GIVEN = ("grad =", "_grad =")
 ZEROING = ("zero_", "_foreach_zero_")
 
 
+def around_subclasses(note: Callable[[torch.Tensor], object]) -> AbstractContextManager[Any]:
+    """Call `note` with the value of each `nn.Parameter(value)` before its leaf exists. No function mode receives it (2.13)."""
+    make = torch.Tensor._make_subclass
+
+    def making(kind: Any, value: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
+        note(value)
+        return make(kind, value, *args, **options)
+
+    return replaced(torch.Tensor, "_make_subclass", staticmethod(making))
+
+
 @contextmanager
 def around_optimizer_steps(begins: OnOptimizer, ends: OnOptimizer, *, with_closures: bool = True) -> Iterator[None]:
     """Call `begins(optimizer)` before each `optimizer.step()` in the block and, unless it raises, `ends(optimizer)` after it.

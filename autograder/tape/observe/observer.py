@@ -103,6 +103,7 @@ class Observer(Listener):
             with (
                 readable_saved_tensors(), entry_points.replaced_hooks(self._packing),
                 entry_points.around_transforms(self._transform),
+                entry_points.around_subclasses(self._wrapped),
                 entry_points.replaced(torch.utils, "swap_tensors", entry_points.noted(swap, self._forget_tensors)),
                 entry_points.replaced(torch.nn.Module, "train", entry_points.noted(train, self._mode_set)),
                 entry_points.replaced(torch.set_grad_enabled, "__init__", entry_points.noted(record, self._recording_set)),
@@ -154,6 +155,12 @@ class Observer(Listener):
         """Note the line that turns recording off. `no_grad` calls it, too."""
         if not mode and torch.is_grad_enabled():
             self._isolated(lambda: self.state.flow.modes.stop_recording(self.statements.here()))
+
+    @isolated_from_program
+    def _wrapped(self, value: torch.Tensor) -> None:
+        """Note the line at which `nn.Parameter` makes a leaf of a value with a graph, which need not have a name there."""
+        if value.requires_grad and not is_tracing():
+            self.state.flow.wrapped_at[self.links.track(value).id] = self.statements.here()
 
     @isolated_from_program
     def _forget_tensors(self, *swapped: torch.Tensor) -> None:

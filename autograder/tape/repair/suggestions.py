@@ -70,7 +70,10 @@ def _fixes_fault(seen: Verdict, fault: GraphFault, verdict: Verdict) -> bool:
 
 
 def _changed_texts(source: EditableSource, fault: GraphFault, alike: list[GraphFault]) -> Iterator[str]:
-    """Yield the changed sources for a fault, the smallest change first; then those for all faults of its kind together."""
+    """Yield the changed sources for a fault, the smallest change first; then those for all faults of its kind together.
+
+    If all of them keep the same tensors from their gradients, those come first.
+    """
     change, seen = CHANGES.get(fault.kind), {source.text}
     if change is None:
         return
@@ -79,8 +82,10 @@ def _changed_texts(source: EditableSource, fault: GraphFault, alike: list[GraphF
         return [edits for at in source.statements_at(fault.place.line) for edits in change(source, at, fault)]
 
     joint = [sum(edits, ()) for edits in zip(*map(edits_for, alike), strict=False)] if len(alike) > 1 else []
+    names = [{tensor.name for tensor in one.tensors} for one in alike]
+    is_shared = names[1:] == names[:-1]  # each line takes a part of the gradient
     unbound = unbound_names(source.text)
-    for edits in (*edits_for(fault), *joint):
+    for edits in (*joint, *edits_for(fault)) if is_shared else (*edits_for(fault), *joint):
         text = source.apply(edits)
         if text is not None and text not in seen and is_python(text):
             seen.add(text)
