@@ -384,6 +384,17 @@ PROGRAMS = (
             ratio[:, 0].sum().backward()
             optimizer.step()
         """, (("log_softmax(1)  # fault", "log_softmax(1).detach()"),)),
+    FaultyProgram("values that a decoder uses, and weights that are plotted", "graph cut", "correct", """
+        enc, dec = nn.Linear(3, 2), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*enc.parameters(), *dec.parameters()], lr=0.1)
+        for _ in range(2):
+            hidden = enc(torch.ones(4, 3))
+            code = hidden.tanh().detach()  # fault
+            optimizer.zero_grad()
+            dec(code).pow(2).mean().backward()
+            optimizer.step()
+        shown = hidden.data.numpy()
+        """, (("hidden.tanh().detach()", "hidden.tanh()"),)),
     FaultyProgram("two optimizers of one network, in turn", "gradient that no optimizer uses", "correct", """
         actor, critic = nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
         actor_step = torch.optim.SGD(actor.parameters(), lr=0.1)

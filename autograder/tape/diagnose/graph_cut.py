@@ -95,12 +95,14 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     reached |= {number for number, step in empty.items() if step.is_updated}
     held = {number: one for number, one in flow.optimized.items() if flow.calls and number not in reached}
     without = {number for number, one in held.items() if number in empty or one.shape not in elsewhere}
-    # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is. An
-    # array is not, if its values had left the graph before and reached the loss without it, as a sampled action's do.
+    # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is whose
+    # values the graph uses. An array is not, if its values had left the graph before and reached the loss without it, as
+    # a sampled action's do.
     new_leaves = [cut for parameter in flow.reached.values() if (cut := flow.origin([parameter])) is not None]
     known = [cut for cut in flow.cuts.values() if cut.behind is None or not cut.behind.used_at]
     fronts = [cut for cut in known if cut in new_leaves]
-    cuts = [*fronts, *(cut for cut in reversed(known) if cut not in fronts)]
+    others = [cut for cut in reversed(known) if cut not in fronts]
+    cuts = [*fronts, *sorted(others, key=lambda cut: not cut.used_at)]
     in_losses, missing = nodes_of_losses(state) if without else {}, set(without)
     for cut in cuts if without else ():
         # Several lines can make leaves of values behind which the same parameters are, such as the weight and the bias.
