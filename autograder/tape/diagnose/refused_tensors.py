@@ -112,10 +112,12 @@ def _made_elsewhere(
     """Yield the line that made the first of these tensors, unless it is the line that cannot use it."""
     for tracked in tensors[:1]:
         if (made := state.made_at(tracked)) is not None and made != at:
-            base = [] if tracked.base is None else [tracked.base]
+            # A view of a view may have another shape than its base.
+            is_part = texts == ONE_OF_SEVERAL_VIEWS and tracked.origin is not None
+            base = tracked.origin[0] if is_part else tracked.base  # type: ignore[index]
             yield REFUSED_TENSOR.at(
                 made, *texts, name=name_of(state, [tracked], nameless), place=line_of(at, made.file),
-                base=name_of(state, base, Message("view.the_base|the base")),
+                base=name_of(state, [base] if base else [], Message("view.the_base|the base")),
             )  # fmt: skip
 
 
