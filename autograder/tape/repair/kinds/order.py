@@ -169,7 +169,8 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
     """Move the modification, or `optimizer.step()`, after the last backward that needs the old values."""
     for statement in movable(program):
         for moving, last in reversed(followed_by_backward(program.source, statement)):
-            edits = (program.source.delete(moving), program.source.insert_after(last, program.source.dedented(moving)))
+            place = after_its_step(program.source, moving, last)
+            edits = (program.source.delete(moving), program.source.insert_after(place, program.source.dedented(moving)))
             yield Candidate("move the write after backward", edits)
         steps = "step" in called_in(statement)
         around = program.source.loops(statement) if not steps else []
@@ -182,6 +183,14 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
                 removed = program.source.delete(holder if is_if else statement)  # type: ignore[arg-type]
                 moved = program.source.insert_after(loop, program.source.of(statement))
                 yield Candidate("move the write after the loop", (removed, moved))
+
+
+def after_its_step(source: EditableSource, moving: ast.stmt, last: ast.stmt) -> ast.stmt:
+    """Return the statement after which to move: a backward, or its step, if the moved ones clear the same gradients."""
+    cleared = {source.of(call.func).replace("zero_grad", "step") for call in calls_of(moving, "zero_grad")}
+    block = source.block(last)
+    following = takewhile(lambda one: not calls_backward(one), block[block.index(last) + 1 :])
+    return next((one for one in following for call in calls_of(one, "step") if source.of(call.func) in cleared), last)
 
 
 def movable(program: BrokenProgram) -> list[ast.stmt]:
