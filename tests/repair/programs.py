@@ -38,10 +38,15 @@ class Broken:
     function: str | None
 
 
-def broken_programs() -> list[Broken]:
-    """Return the programs in the order of the file."""
-    text = (Path(__file__).parent / "broken.txt").read_text(encoding="utf-8")
-    return [broken(*cell.split("\n", 1)) for cell in re.split(r"^# %% ", text, flags=re.MULTILINE)[1:]]
+def cells_of(file: str) -> list[list[str]]:
+    """Return the name and the text of each cell in the order of the file."""
+    text = (Path(__file__).parent / file).read_text(encoding="utf-8")
+    return [cell.split("\n", 1) for cell in re.split(r"^# %% ", text, flags=re.MULTILINE)[1:]]
+
+
+def texts_of(file: str) -> dict[str, str]:
+    """Return the text of each cell by its name, with an empty first line."""
+    return {name: "\n" + text.rstrip("\n") + "\n" for name, text in cells_of(file)}
 
 
 def broken(name: str, body: str) -> Broken:
@@ -62,4 +67,4 @@ def broken(name: str, body: str) -> Broken:
     )
 
 
-BROKEN = broken_programs()
+BROKEN = [broken(*cell) for cell in cells_of("broken.txt")]

@@ -15,9 +15,11 @@ from autograder.tape.repair.repairs import find_repairs
 from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
 from autograder.tape.run import budget
 from tests.repair.plain import flat, plain, slopes
+from tests.repair.programs import texts_of
 from tests.tape.graph_fault_programs import PROGRAMS
 
 HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+TEXTS = texts_of("search.txt")
 BROKEN = HEAD + "h = w.exp()\nh += 1\nh.sum().backward()\n"
 
 
@@ -189,6 +191,32 @@ def test_an_unrecorded_write_is_recorded_before_changes_that_keep_it(monkeypatch
     assert "h = h.clamp(-0.1, 0.1)" in proofs[0]
 
 
+def test_a_gradient_that_a_later_backward_adds_to_is_copied(monkeypatch):
+    """A long loop keeps `.data` of a `.grad`, which a network saves. The recording has the next call, which shows the line."""
+    monkeypatch.setattr("autograder.tape.oracle.excerpt.LONG", 10)
+    source = (
+        "import torch\nnet = torch.nn.Linear(1, 1)\nfor step in range(9):\n    p = w = torch.ones(3, requires_grad=True)\n"
+        "    for _ in range(3):\n        p.pow(2).sum().backward(retain_graph=True)\n"
+        "        seen = w.grad.view(3, 1).data.requires_grad_()\n        p = p + net(seen).view(3)\n"
+    )
+    verdict = explain_program(factory_of_text(source)).verdict
+    assert 6 == verdict.harms[0].mutated_at[0].line
+    assert verdict.fixes[0].proven
+    assert "w.grad.view(3, 1).detach().clone().requires_grad_()" in verdict.fixes[0].after
+
+
+def test_a_moved_block_does_not_clear_the_gradients_of_a_step():
+    """Both losses have one optimizer. The block of the critic is moved below the step, and not above it."""
+    source = (
+        "import torch\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))\n"
+        "sgd = torch.optim.SGD(net.parameters(), lr=0.1)\nfor step in range(4):\n    loss = net(torch.ones(3, 2)).mean()\n"
+        "    if step % 2 == 0:\n        other = net(torch.rand(3, 2)).pow(2).mean()\n        sgd.zero_grad()\n"
+        "        other.backward()\n        sgd.step()\n    sgd.zero_grad()\n    loss.backward()\n    sgd.step()\n"
+    )
+    texts = [apply_fix(source, fix) for fix in explain_program(factory_of_text(source)).verdict.fixes]
+    assert any("loss.backward()\n    sgd.step()\n    if step" in text for text in texts), texts
+
+
 def test_mark_dirty():
     """A custom Function that writes its input is repaired with mark_dirty, and the other uses of that input get the right gradient."""
     source = """import torch
@@ -239,26 +267,9 @@ class CountedRuns(budget.Budget):
         return 1000.0 * max(0, self.most - self.runs)
 
 
-MANY_CHANGES = """
-import torch
-torch.manual_seed(0)
-w = torch.randn(4, 4, requires_grad=True)
-for _ in range(3):
-    a = torch.sigmoid(w)
-    b = torch.tanh(a * 2)
-    c = b.exp()
-    d = c.relu()
-    e = d + 1
-    e.mul_(2)
-    f = e.sqrt()
-    f += a
-    f.sum().backward()
-"""
-
-
 def test_time_is_kept_for_the_proof_of_what_works():
     """If a program has more changes than there is time for, the first one that works is proven before others are tried."""
-    found = explain_program(factory_of_text(MANY_CHANGES), budget=CountedRuns())
+    found = explain_program(factory_of_text(TEXTS["MANY_CHANGES"]), budget=CountedRuns())
     assert "f = f + a" == found.verdict.fixes[0].after.strip()
     assert found.verdict.fixes[0].proven
 
@@ -279,10 +290,10 @@ def test_of_a_slow_program_the_first_change_that_works_is_proven_at_once(monkeyp
         stages.append("proven")
         return prove(program, scope)
 
-    verdict = record(MANY_CHANGES, file="slow.py").verdict
+    verdict = record(TEXTS["MANY_CHANGES"], file="slow.py").verdict
     monkeypatch.setattr(search, "run_trial", slow)
     with budget.Budget(60.0, began=clock[0]).active():
-        found = find_repairs(factory_of_text(MANY_CHANGES, "slow.py"), verdict, proven)
+        found = find_repairs(factory_of_text(TEXTS["MANY_CHANGES"], "slow.py"), verdict, proven)
     assert "f = f + a" == found.fixes[0].after.strip()
     assert stages.index("proven") <= 5
 
@@ -292,7 +303,7 @@ def test_it_is_said_where_the_time_was_too_short(source, most):
     """If the runs use up the time before anything is proven, the stated reason is the time, whatever the error."""
     little = CountedRuns()
     little.most = most
-    notes = explain_program(factory_of_text(globals()[source]), budget=little).verdict.notes
+    notes = explain_program(factory_of_text(TEXTS[source]), budget=little).verdict.notes
     assert any("The time limit was reached before a fix was verified" in note for note in notes)
 
 
@@ -321,86 +332,20 @@ def test_the_reason_says_nothing_about_members_of_an_empty_list(monkeypatch):
     assert "No fix was found: no known change applies." == repairs_of(BROKEN).reason
 
 
-METHOD_WRITES_SELF = """
-import torch
-class Memory:
-    def __init__(self):
-        self.total = torch.zeros(2)
-    def clear(self):
-        self.total *= 0
-        self += 1
-    def __iadd__(self, more):
-        return self
-memory = Memory()
-w = torch.ones(2, requires_grad=True)
-h = w.exp()
-h.add_(1)
-memory.clear()
-h.sum().backward()
-"""
-
-
 def test_a_method_that_writes_into_itself_is_no_obstacle():
     """`self` is not an argument of the call: other writes of the program are repaired, and every kind works."""
-    found = repairs_of(METHOD_WRITES_SELF)
+    found = repairs_of(TEXTS["METHOD_WRITES_SELF"])
     assert "h = h.add(1)" in [fix.after for fix in found.fixes]
     assert not [note for note in found.notes if "report" in note]
 
 
-SHARED_BY_TWO_LOSSES = """
-import torch
-from torch import nn
-torch.manual_seed(0)
-encoder, critic = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), nn.Linear(2, 1)
-first, second = torch.optim.SGD(encoder.parameters(), 0.1), torch.optim.SGD(critic.parameters(), 0.1)
-for epoch in range(1):
-    for x in torch.randn(2, 4, 3):
-        first.zero_grad()
-        code = torch.tanh(encoder(x))
-        (critic(code).mean() + code.square().mean()).backward(retain_graph=True)
-        first.step()
-        second.zero_grad()
-        fake = critic(code * 2).square().mean()
-        real = critic(torch.randn(4, 2)).mean()
-        total = 0.5 * (fake + real)
-        total.backward()
-        second.step()
-"""
-
-
 def test_what_two_losses_share_is_detached_however_far_from_backward():
     """The shared tensor is in a statement that leads to the second loss through another one; the loop's own names are not state."""
-    found = repairs_of(SHARED_BY_TWO_LOSSES)
+    found = repairs_of(TEXTS["SHARED_BY_TWO_LOSSES"])
     assert "fake = critic(code.detach() * 2).square().mean()" in [fix.after for fix in found.fixes]
     assert found.fixes[0].proven
 
 
-SAC = """
-import torch
-torch.manual_seed(0)
-q, v, pi = torch.nn.Linear(3, 1), torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
-oq, ov, op = (torch.optim.Adam(net.parameters(), lr=0.01) for net in (q, v, pi))
-def fit(opt, loss):
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-for i in range(6):
-    s, a, r = torch.randn(5, 2), torch.randn(5, 1), torch.randn(5, 1)
-    new = torch.tanh(pi(s))
-    q_new = q(torch.cat([s, new], 1)) ** 2
-    q_loss = ((q(torch.cat([s, a], 1)) - r) ** 2).mean()
-    oq.zero_grad()
-    q_loss.backward()
-    oq.step()
-    v_loss = ((v(s) - q_new.detach()) ** 2).mean()
-    ov.zero_grad()
-    v_loss.backward()
-    ov.step()
-    p_loss = (0.1 * new ** 2 - q_new).mean()
-    op.zero_grad()
-    p_loss.backward()
-    op.step()
-"""
 FIRST = """    oq.zero_grad()
     q_loss.backward()
     oq.step()
@@ -410,147 +355,45 @@ FIRST = """    oq.zero_grad()
 def test_a_step_may_move_beyond_the_call_at_which_the_runs_end():
     """The runs end in the third round, before the moved step. A move without `inputs`, after which Q also learns from the
     policy's loss, differs only in the second step of Adam, and is not offered."""
-    fixes = repairs_of(SAC).fixes
+    fixes = repairs_of(TEXTS["SAC"]).fixes
     assert ["op.param_groups" in one.diff for one in fixes if one.proven] == [True]
-
-
-DELAYED_POLICY = """
-import torch
-torch.manual_seed(0)
-q, pi, target = torch.nn.Linear(3, 1), torch.nn.Linear(2, 1), torch.nn.Linear(3, 1)
-oq, op = torch.optim.SGD(q.parameters(), 0.05), torch.optim.SGD(pi.parameters(), 0.05)
-for i in range(8):
-    s, a, r = torch.randn(5, 2), torch.randn(5, 1), torch.randn(5, 1)
-    value = (q(torch.cat([s, torch.tanh(pi(s))], 1)) ** 2).mean()
-    q_loss = ((q(torch.cat([s, a], 1)) - r) ** 2).mean()
-    oq.zero_grad()
-    q_loss.backward()
-    oq.step()
-    if i % 2:
-        op.zero_grad()
-        (-value).backward()
-        op.step()
-        with torch.no_grad():
-            for x, y in zip(target.parameters(), q.parameters()):
-                x.lerp_(y, 0.1)
-"""
 
 
 def test_no_update_moves_beyond_an_average_of_its_parameters():
     """If Q is trained after the target network has averaged it, the target ends with other values; no backward reaches it."""
-    assert not any(one.proven for one in repairs_of(DELAYED_POLICY).fixes)
-
-
-CLAMPED = """
-import torch
-torch.manual_seed(0)
-net = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
-adam = torch.optim.Adam(net.parameters(), lr=0.05)
-x, y = torch.randn(16, 2), torch.randn(16, 1)
-for i in range(400):
-    adam.zero_grad()
-    out = net(x)
-    net[2].weight.data.clamp_(-0.2, 0.2)
-    loss = ((out - y) ** 2).mean()
-    loss.backward()
-    adam.step()
-"""
+    assert not any(one.proven for one in repairs_of(TEXTS["DELAYED_POLICY"]).fixes)
 
 
 def test_a_write_may_move_beyond_the_call_at_which_the_runs_end():
     """The runs of this long loop end before a backward call, when the program has clamped the weight, and the fix has not."""
-    (fix,) = repairs_of(CLAMPED).fixes
+    (fix,) = repairs_of(TEXTS["CLAMPED"]).fixes
     assert (True, "move the write after backward", "") == (fix.proven, fix.kind, fix.changes)
-
-
-TWO_STATES = """
-import torch
-w = torch.ones(2, requires_grad=True)
-sgd = torch.optim.SGD([w], lr=0.1)
-a, b = torch.ones(2), torch.ones(2)
-for t in range(4):
-    a = torch.tanh(a * w)
-    b = torch.sin(b * w)
-    sgd.zero_grad()
-    (a * b).sum().backward(retain_graph=True)
-    sgd.step()
-"""
 
 
 def test_two_states_are_detached_together_before_a_pair_of_kinds():
     """Each state alone leaves the error. A clone of the other one removes it, but then backward starts from other losses."""
-    first = repairs_of(TWO_STATES).fixes[0]
+    first = repairs_of(TEXTS["TWO_STATES"]).fixes[0]
     assert ("detach the carried state", True) == (first.kind, "a, b into earlier rounds" in first.changes)
 
 
 def test_no_change_detaches_what_only_the_second_loss_trains():
     """`q_new.detach()` would take the gradient of the policy, which no earlier loss trains; Q is computed again instead."""
-    fixes = repairs_of(SAC.replace(FIRST, "    fit(oq, q_loss)\n")).fixes
+    fixes = repairs_of(TEXTS["SAC"].replace(FIRST, "    fit(oq, q_loss)\n")).fixes
     assert "q_new = q(torch.cat([s, new], 1)) ** 2" in fixes[0].after
     assert not any("q_new.detach())." in one.diff for one in fixes)
 
 
-NAMED_AS_A_LOOP_VARIABLE = """
-import torch
-w = torch.ones(2, requires_grad=True)
-def forward(x):
-    for _ in range(2):
-        y = torch.sin(x)
-        x += y
-    return x
-for x in torch.ones(2, 2):
-    forward(w * x).sum().backward()
-"""
-
-
 def test_a_loop_elsewhere_may_bind_the_same_name():
     """`x = x + y` at the end of a loop is an update, although another loop of the file has an otherwise unused variable x."""
-    found = repairs_of(NAMED_AS_A_LOOP_VARIABLE)
+    found = repairs_of(TEXTS["NAMED_AS_A_LOOP_VARIABLE"])
     assert "x = x + y" in [fix.after for fix in found.fixes]
-
-
-CHECKPOINTED = """
-import torch
-from torch.utils.checkpoint import checkpoint
-class Block:
-    def __init__(self, size):
-        self.weight = torch.full((2,), size, requires_grad=True)
-    def __call__(self, x):
-        weight = self.weight
-        return torch.sin(x * weight)
-h = torch.ones(2, requires_grad=True) * 2
-for block in (Block(1.0), Block(3.0)):
-    y = checkpoint(block, h, use_reentrant=False)
-    h += y
-h.sum().backward()
-"""
 
 
 def test_what_is_computed_again_in_backward_is_no_change():
     """A checkpointed block runs again in backward, the last one first; the resulting values of its names do not count as a change."""
-    found = repairs_of(CHECKPOINTED)
+    found = repairs_of(TEXTS["CHECKPOINTED"])
     assert "h = h + y" in [fix.after for fix in found.fixes]
     assert {fix.changes for fix in found.fixes} == {""}
-
-
-CARRIED = """
-import torch
-torch.manual_seed(0)
-rnn, out = torch.nn.RNN(1, 8, batch_first=True), torch.nn.Linear(8, 1)
-sgd = torch.optim.SGD([*rnn.parameters(), *out.parameters()], lr=0.1)
-h = None
-for step in range(6):
-    x = torch.linspace(step, step + 1, 10).sin()[None, :, None]
-    y = torch.linspace(step, step + 1, 10).cos()[None, :, None]
-    states, h = rnn(x, h)
-    guess = out(states)
-    scaled = guess * 1.0
-    shifted = scaled + 0.0
-    loss = ((shifted - y) ** 2).mean()
-    sgd.zero_grad()
-    loss.backward()
-    sgd.step()
-"""
 
 
 def test_a_carried_state_is_detached_before_the_time_is_up():
@@ -558,62 +401,23 @@ def test_a_carried_state_is_detached_before_the_time_is_up():
     little = CountedRuns()
     little.most = 26
 
-    (first, *_) = explain_program(factory_of_text(CARRIED), budget=little).verdict.fixes
+    (first, *_) = explain_program(factory_of_text(TEXTS["CARRIED"]), budget=little).verdict.fixes
     assert "h = h.detach()" == first.after.strip()
     assert first.proven
     assert "into earlier rounds" in first.changes
-    exec(apply_fix(CARRIED, first), {})
-
-
-STATEFUL = """
-import torch
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.rnn, self.hidden = torch.nn.LSTM(1, 2), None
-    def forward(self, x):
-        y, self.hidden = self.rnn(x, self.hidden)
-        return y
-net = Net()
-sgd = torch.optim.SGD(net.parameters(), lr=0.1)
-for _ in range(3):
-    loss = net(torch.ones(1, 1)).sum()
-    sgd.zero_grad(); loss.backward(); sgd.step()
-"""
+    exec(apply_fix(TEXTS["CARRIED"], first), {})
 
 
 def test_no_fix_clears_the_gradients_between_backward_and_step():
     """`zero_grad()` on the line of a suspect is not moved after `backward()`; the state of the LSTM is detached."""
-    (first, *_) = explain_program(factory_of_text(STATEFUL)).verdict.fixes
+    (first, *_) = explain_program(factory_of_text(TEXTS["STATEFUL"])).verdict.fixes
     assert "self.hidden = tuple(part.detach() for part in self.hidden)" in first.after
-
-
-GIVEN = """
-import torch
-torch.manual_seed(0)
-made, cell, out = torch.nn.Linear(2, 2), torch.nn.LSTMCell(2, 4), torch.nn.Linear(4, 1)
-sgd = torch.optim.SGD([*made.parameters(), *cell.parameters(), *out.parameters()], lr=0.1)
-def rollout():
-    x = torch.tanh(made(torch.ones(1, 2)))
-    return x.detach(), cell(x, (torch.zeros(1, 4), torch.zeros(1, 4)))
-def train():
-    x, (h_in, c_in) = rollout()
-    first = (h_in, c_in)
-    for _ in range(2):
-        h, c = cell(x, first)
-        loss = (out(h) ** 2).mean()
-        sgd.zero_grad()
-        loss.backward(retain_graph=True)
-        sgd.step()
-for _ in range(2):
-    train()
-"""
 
 
 def test_a_state_that_a_loop_is_given_is_detached():
     """The state of an earlier forward is trained on twice with a step between: its history is cut, with a note. Run plainly."""
-    first = repairs_of(GIVEN).fixes[0]
-    exec(apply_fix(GIVEN, first), {})
+    first = repairs_of(TEXTS["GIVEN"]).fixes[0]
+    exec(apply_fix(TEXTS["GIVEN"], first), {})
     assert "first = tuple(part.detach() for part in first)" in first.after
     assert (False, True) == (first.proven, "No gradient flows through first" in first.changes)
 
@@ -632,24 +436,12 @@ def test_what_vmap_maps_over_has_no_values_to_compare():
     assert [3.0, 3.0] == space["w"].grad.tolist()
 
 
-CLIPPED = """
-import torch
-net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-for step in range(2):
-    loss = net(torch.ones(3, 2)).mean()
-    for p in net.parameters(): p.clamp_(-0.1, 0.1)
-    loss.backward()
-    optimizer.step()
-"""
-
-
 def test_a_leaf_that_a_loop_of_one_line_writes_is_written_under_no_grad_after_backward():
     """A copy of the loop's variable, which no line reads, would not write the parameters."""
-    first = explain_program(factory_of_text(CLIPPED)).verdict.fixes[0]
+    first = explain_program(factory_of_text(TEXTS["CLIPPED"])).verdict.fixes[0]
     after = "loss.backward()\n    with torch.no_grad():\n        for p in net.parameters(): p.clamp_(-0.1, 0.1)\n    optimizer"
     assert first.proven
-    assert after in apply_fix(CLIPPED, first)
+    assert after in apply_fix(TEXTS["CLIPPED"], first)
 
 
 @pytest.mark.parametrize(("name", "new"), [

@@ -80,7 +80,8 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, left: LeftGradients)
     oldest = plain.calls[decisive].oldest if decisive < len(plain.calls) else None
     # The excerpt starts with the call that created the first node of the decisive call's graph.
     first = decisive if oldest is None else sum(call.ended <= oldest for call in plain.calls[:decisive])
-    last = max(first, min(decisive, calls - 1))
+    # Accumulation into a `.grad` is seen after the call; the next call with the same graph reads what it overwrote.
+    last = max(first, min(decisive + plain.calls[min(decisive, calls - 1)].keeps_graph, calls - 1))
     return Excerpt(calls, min(calls, checked), first + 1, last + 1, not plain.is_truncated)
 
 

@@ -163,6 +163,12 @@ def words_on_saves(harm: Harm, recording: Recording) -> str:
         return words_on_node(harm.saved_by)
     if any(fault.kind == "graph used again" for fault in recording.verdict.graph_faults):
         return translated("{sentence}.", sentence=kept)
+    writes = [write for step in recording.steps for write in step.writes if edge.id in write.harmed]
+    if any(write.operation == "accumulate" for write in writes):
+        return translated(
+            "{kept}. backward() adds to a gradient in the memory of {tensor}: save a copy of it, with `.clone()`.",
+            kept=kept, tensor=harmed_tensor(harm),
+        )  # fmt: skip
     lines = join_names(line_labels(harm.mutated_at, recording.programs[0].file))
     if _precedes_loss(edge, recording):
         return translated(

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called, of_module
+from autograder.tape.repair.inplace_finder import NO_WRITES, InPlaceWrite, called, of_module
 from autograder.tape.repair.kinds.clones import first_name
 from autograder.tape.repair.kinds.out_of_place import MAKERS, chain, drop_underscores, expand_operator, made
 
@@ -54,7 +54,7 @@ def is_alias(node: Any) -> bool:
 def is_written(source: EditableSource, node: ast.AST) -> bool:
     """Return whether the expression modifies the alias directly, as in `d.data.zero_()`, where a copy would have no effect."""
     while isinstance(holder := source.parents.get(node), ast.Attribute | ast.Subscript | ast.Call):
-        if isinstance(holder, ast.Attribute) and holder.attr.endswith("_"):
+        if isinstance(holder, ast.Attribute) and holder.attr.endswith("_") and holder.attr not in NO_WRITES:
             return True
         if isinstance(holder, ast.Subscript) and isinstance(holder.ctx, ast.Store):
             return True
