@@ -242,14 +242,15 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
                 "optimizer.replace_after|Replace parameters after the step and before the next backward, or copy the gradient.",
                 tensors_of(state, [old, new], lost=made), names=name_of(state, [new, old], "the parameter"),
             )  # fmt: skip
+    effect = (
+        "optimizer.cleared|the step changes nothing: backward filled the gradient of {names}, "
+        "and it was cleared before this line."
+    )
+    change = "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them."
     for place, leaves in state.flow.cleared:
-        yield CLEARED.about(
-            state, leaves, place,
-            "optimizer.cleared|the step changes nothing: backward filled the gradient of {names}, "
-            "and it was cleared before this line.",
-            "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them.",
-            lost=place, nameless=ITS_PARAMETERS,
-        )  # fmt: skip
+        yield CLEARED.about(state, leaves, place, effect, change, lost=place, nameless=ITS_PARAMETERS)
+    for place, names in evidence.runs.left.emptied.items() if evidence.runs.excerpt is not None else ():
+        yield CLEARED.at(place, effect, change, names=and_more(names, ITS_PARAMETERS))
     yield from _cleared_in_rounds(evidence)
 
 

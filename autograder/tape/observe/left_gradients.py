@@ -111,6 +111,8 @@ class LeftGradients:
         # By line of a step, its steps, counted by the number of calls whose gradients were cleared before the step and by
         # the line of these calls and of the one whose gradients it uses.
         self.cleared: dict[Place, Counter[tuple[int, Place]]] = {}
+        # by line of a step without any gradient, the names of the leaves whose gradient was cleared since the last step
+        self.emptied: dict[Place, list[str]] = {}
         self._cleared: dict[int, int] = {}  # by id of a leaf, the same number since the last step
         self._first_after_step = 0  # number of the first call after the last step
         self._is_inside = False  # whether a step has not ended, whose closure may call backward
@@ -180,6 +182,11 @@ class LeftGradients:
             self._note_without_step()
             here = self.program.here()
             self._note_cleared(filled, here)
+            # A gradient of zeros may be computed, but backward leaves none that is None.
+            lost = [] if filled else [one for one in map(id, parameters) if self._is_filled_since_step(one)]
+            if lost and here not in self.emptied:
+                names = names_in(list(self.program.frames())[::-1])
+                self.emptied[here] = [names[leaf] for leaf in lost if leaf in names]
             self._note_reused(parameters, here)
             inside = {leaf: self._inside[leaf] for leaf in filled if leaf in self._inside}
             for leaf, (*earlier, last) in inside.items():
@@ -191,6 +198,9 @@ class LeftGradients:
             if new:
                 self._uses |= dict.fromkeys(new, FirstUse(here, set(inside), len(self._calls)))
                 self._uses = dict(list(self._uses.items())[-KEPT:])
+
+    def _is_filled_since_step(self, leaf: int) -> bool:
+        return leaf in self._inside and self._inside[leaf][-1] >= self._first_after_step
 
     def _note_cleared(self, filled: list[int], here: Place) -> None:
         """Note the smallest number of calls whose gradients of a parameter were cleared before this step."""
@@ -231,8 +241,7 @@ class LeftGradients:
     def _note_without_step(self) -> None:
         """Note the leaves whose gradients two steps, this one among them, could have used, and which no step was for."""
         for leaf, fill in list(self._fills.items()):
-            last = self._inside[id(leaf)][-1]
-            if fill is not None and fill[1] < self._steps and last >= self._first_after_step:
+            if fill is not None and fill[1] < self._steps and self._is_filled_since_step(id(leaf)):
                 self._fills[leaf] = None
                 if leaf not in self._first_steps:
                     self._without_step.append((not isinstance(leaf, torch.nn.Parameter), fill[0], self._started))

@@ -379,6 +379,17 @@ def test_gradients_that_a_step_of_a_long_run_uses_again_are_named(monkeypatch):
     assert "gradient of net.weight and 1 more" in fault.sentence
 
 
+def test_a_step_of_a_long_run_without_gradients_is_named_in_a_later_loop(monkeypatch):
+    """The first loop is recorded and right; the second one clears gradients between backward and the step."""
+    monkeypatch.setattr("autograder.tape.oracle.excerpt.LONG", 10)
+    loop = "for _ in range(9):\n    {}net(x).pow(2).mean().backward()\n    {}optimizer.step()\n"
+    clear = "optimizer.zero_grad()\n    "
+    source = "net, x = nn.Linear(2, 1), torch.ones(3, 2)\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+    (fault,) = verdict_of(HEAD + source + loop.format(clear, "") + loop.format("", clear)).graph_faults
+    assert (12, "gradient cleared before the step") == (fault.place.line, fault.kind)
+    assert "backward filled the gradient of net.weight and 1 more" in fault.sentence
+
+
 def test_the_time_limit_may_end_the_recording_at_the_start_of_a_call(monkeypatch):
     """The call has begun then, and its nodes are not known."""
 
