@@ -70,7 +70,7 @@ def clone_gradient(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `kept = w.grad` with `kept = w.grad.clone()`, and assign a copy of the buffer in `w.grad = buffer`."""
     for node in program.source.nodes(ast.Attribute):
         holder = program.source.parents[node]
-        if node.attr != "grad":
+        if node.attr != "grad" or getattr(holder, "func", None) is node:
             continue
         if isinstance(node.ctx, ast.Load) and not isinstance(holder, ast.Attribute | ast.Subscript | ast.Compare):
             yield Candidate("clone the gradient", (program.source.insert(node, ".clone()", after=True),))
