@@ -188,13 +188,14 @@ GRADIENT_GIVEN = ("grad =", "_grad =")
 ZEROING = ("zero_", "_foreach_zero_")
 
 
-def around_subclasses(note: Callable[[torch.Tensor], object]) -> AbstractContextManager[Any]:
-    """Call `note` with the value of each `nn.Parameter(value)` before its leaf exists. No function mode receives it (2.13)."""
+def around_subclasses(note: Callable[[torch.Tensor, torch.Tensor], object]) -> AbstractContextManager[Any]:
+    """Call `note(value, leaf)` after each `nn.Parameter(value)`, which no function mode receives (PyTorch 2.13)."""
     make = torch.Tensor._make_subclass
 
     def making(kind: Any, value: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
-        note(value)
-        return make(kind, value, *args, **options)
+        leaf = make(kind, value, *args, **options)
+        note(value, leaf)
+        return leaf
 
     return replaced(torch.Tensor, "_make_subclass", staticmethod(making))
 

@@ -117,7 +117,6 @@ class GradientFlow:
         self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
         self.drawn: dict[Place, Cut] = {}  # by line, the cuts by which `Normal.sample` draws (PyTorch 2.13)
         self.new_leaves: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
-        self.wrapped_at: dict[int, Place] = {}  # by id of a value, the line at which `nn.Parameter` took it
         # ids of tensors that did not require grad when an operation of the graph used them
         self.constant: set[int] = set()
         self.steps, self.modes = OptimizerSteps(), ModeSwitches()
@@ -279,7 +278,7 @@ class GradientFlow:
             return
         if leaf.leaf:
             self.steps.wrap(leaf, value)
-        cut, here = self._of_value.get(value.id), self.wrapped_at.get(value.id, here)
+        cut = self._of_value.get(value.id)
         if cut is None and not value.requires_grad:
             return
         if not leaf.leaf:

@@ -157,10 +157,11 @@ class Observer(Listener):
             self._isolated(lambda: self.state.flow.modes.stop_recording(self.statements.here()))
 
     @isolated_from_program
-    def _wrapped(self, value: torch.Tensor) -> None:
-        """Note the line at which `nn.Parameter` makes a leaf of a value with a graph, which need not have a name there."""
+    def _wrapped(self, value: torch.Tensor, leaf: torch.Tensor) -> None:
+        """Track the leaf that `nn.Parameter` makes of a value with a graph. It need not have a name at this line."""
         if value.requires_grad and not is_tracing():
-            self.state.flow.wrapped_at[self.links.track(value).id] = self.statements.here()
+            self.links.track(value)
+            self.links.track(leaf)
 
     @isolated_from_program
     def _forget_tensors(self, *swapped: torch.Tensor) -> None:
