@@ -98,6 +98,23 @@ def test_one_function_of_a_file(tmp_path):
     assert any("    h = h + 1\n" in apply_fix(source, fix) for fix in found.fixes)
 
 
+def test_a_loss_of_an_imported_function_is_computed_again_and_its_batch_is_not(tmp_path, monkeypatch):
+    """The operation that saved the weight is in another file. A step of the same optimizer is above backward."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "losses.py").write_text("def loss_of(net, x):\n    return net(x).tanh().pow(2).mean()\n")
+    (tmp_path / "train.py").write_text(
+        "import torch\nfrom losses import loss_of\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))\n"
+        "sgd, batches = torch.optim.SGD(net.parameters(), lr=0.1), iter(torch.randn(9, 3, 2))\nfor step in range(4):\n"
+        "    x = next(batches)\n    loss = loss_of(net, x)\n    if step % 2 == 0:\n        sgd.zero_grad()\n"
+        "        net(x).mean().backward()\n        sgd.step()\n    sgd.zero_grad()\n    loss.backward()\n    sgd.step()\n"
+    )
+    first = explain_program(factory_of_file("train.py")).verdict.fixes[0]
+    assert ("forward again after the write", "loss = loss_of(net, x)") == (
+        first.kind,
+        first.after.splitlines()[0].strip(),
+    )
+
+
 def test_time_is_reserved_for_a_change_of_another_file(monkeypatch):
     """A search does not use the time in which a change of an imported file is proven, or a change for a fault is run."""
     monkeypatch.setattr(search, "current_budget", lambda: SimpleNamespace(left=20, is_spent=False))

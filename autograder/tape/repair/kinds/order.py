@@ -320,9 +320,11 @@ def uses_saved(program: BrokenProgram, statement: ast.stmt) -> bool:
     if any(statement is saver for saver, _ in program.saving_statements):
         return True
     names = {getattr(program.source.scope(saver), "name", None) for saver, _ in program.saving_statements} - {None}
+    is_hidden = "forward" in names or any(harm.saved_at.file != program.file for harm in program.verdict.harms)
     called_here = called_in(statement)
     defined = {one.name for one in program.source.statements() if isinstance(one, ast.FunctionDef | ast.ClassDef)}
-    return bool(called_here & names) or ("forward" in names and bool(called_here & (names_loaded(statement) - defined)))
+    others = names_loaded(statement) - defined - SIDE_EFFECTS
+    return bool(called_here & names) or (is_hidden and bool(called_here & others))
 
 
 def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:
