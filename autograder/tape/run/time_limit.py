@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -78,7 +79,7 @@ class _TimeLimit:
         left = self.end - self.clock()
         if frame is not None and frame.f_locals.get("self") is self and frame.f_code.co_name == "__exit__":
             return
-        if frame is not None and (frame.f_locals.get("self") is self or _is_importing_torch(frame)):
+        if frame is not None and (frame.f_locals.get("self") is self or _must_end(frame)):
             left = 2 * SHORTEST
         if left > SHORTEST:
             signal.setitimer(signal.ITIMER_REAL, left, self.repeat_seconds)
@@ -86,10 +87,15 @@ class _TimeLimit:
             raise self.error()
 
 
-def _is_importing_torch(frame: FrameType) -> bool:
-    """Return whether a part of PyTorch is being imported, such as the compiler by the first optimizer (torch 2.13).
+def _must_end(frame: FrameType) -> bool:
+    """Return whether a part of PyTorch is being imported, such as the compiler by the first optimizer (torch 2.13), or a run undone.
 
-    An interrupted import would leave modules in `sys.modules` that no later import completes.
+    An interrupted import would leave modules in `sys.modules` that no later import completes, and so would a run whose
+    modules were not all removed.
     """
-    imports = (caller for caller, _ in walk_stack(frame) if caller.f_code.co_name == "_find_and_load")
-    return any(str(caller.f_locals.get("name")).startswith("torch.") for caller in imports)
+    callers = [caller for caller, _ in walk_stack(frame)]
+    imports = (caller.f_locals.get("name") for caller in callers if caller.f_code.co_name == "_find_and_load")
+    undone = (caller for caller in callers if caller.f_code.co_name in ("importable", "given_to"))
+    return any(str(name).startswith("torch.") for name in imports) or any(
+        caller.f_code.co_filename.startswith(os.path.dirname(__file__)) for caller in undone
+    )

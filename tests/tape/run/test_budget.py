@@ -1,6 +1,7 @@
 """The time budget applies to all runs; a long program is recorded at the important calls, and compared at all of them."""
 
 import re
+import sys
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -18,10 +19,11 @@ from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.excerpt import FEW, Scope
 from autograder.tape.oracle.untracked_writes import effect_of_untracked_writes
 from autograder.tape.repair import search
-from autograder.tape.repair.trial.program_factory import factory_of_text
+from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
 from autograder.tape.run.budget import QUIET, Budget
 from autograder.tape.run.engine import LastCall
 from autograder.tape.run.finished_run import Run, time_was_up
+from autograder.tape.run.programs import program as program_module
 from autograder.tape.run.programs.program import from_source
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.runner import Runner
@@ -66,6 +68,24 @@ def test_a_run_ends_before_the_call_that_need_not_be_run():
 
     assert (3, True, None, []) == (len(run.calls), run.is_truncated, run.error, seen)
     assert not issubclass(LastCall, Exception)
+
+
+def test_a_time_limit_does_not_interrupt_the_removal_of_the_modules_of_a_run(monkeypatch, tmp_path):
+    """The limit raises again while the modules are removed; one that stayed would not fit those of the next run."""
+
+    def slow(module):
+        time.sleep(0.01)
+        return place(module)
+
+    place = program_module._place
+    monkeypatch.setattr(program_module, "_place", slow)
+    for number in range(30):
+        (tmp_path / f"part_{number}.py").write_text("")
+    imports = "".join(f"import part_{number}\n" for number in range(30))
+    (tmp_path / "train.py").write_text(f"{imports}while True:\n    pass\n")
+    runner = Runner(factory_of_file(str(tmp_path / "train.py")).original, 0.2)
+    assert isinstance(runner.run_again().error, ProgramError)
+    assert [] == [name for name in sys.modules if name.startswith("part_")]
 
 
 def test_a_run_that_runs_out_of_time_keeps_its_complete_calls():
