@@ -130,7 +130,7 @@ def detached(name: str) -> tuple[str, str]:
 
 def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
     """Detach a value that two losses share where one of them uses it: `D(fake.detach())`, or `-(log_prob * adv.detach())`."""
-    for name in [*uses_after_shared(program), *(name for name, _ in uses_in_last_loss(program))]:
+    for name in [*uses_after_shared(program), *(name for name, _ in uses_in_losses(program))]:
         edits = (program.source.insert(name, ".detach()", after=True),)
         message = Message("change.detached_use|No gradient flows through {name} here any more.", name=name.id)
         yield Candidate("detach the shared value", edits, message)
@@ -146,24 +146,23 @@ def uses_after_shared(program: BrokenProgram) -> Iterator[ast.Name]:
                 yield from (name for name in used_names(source, statement) if name.id in names_bound(maker))
 
 
-def uses_in_last_loss(program: BrokenProgram) -> Iterator[tuple[ast.Name, ast.stmt]]:
-    """Yield the uses of computed values in the statements that compute the loss of the failing backward, closest first."""
-    if program.verdict.outcome != "raises-backward":
-        return
-    for last in program.at(program.error_lines):
-        if sum(map(calls_backward, program.source.block(last))) >= 2:
-            for statement in computing(program.source, last):
-                others = [
-                    one for one in program.source.block(last) if one is not statement and isinstance(one, ast.Assign)
-                ]
+def uses_in_losses(program: BrokenProgram, most: int = 2) -> Iterator[tuple[ast.Name, ast.stmt]]:
+    """Yield the uses of computed values in the statements that compute the loss of the failing backward, and of the one before it."""
+    source = program.source
+    for last in program.at(program.error_lines) if program.verdict.outcome == "raises-backward" else ():
+        block = source.block(last)
+        calls = [one for one in block[: block.index(last) + 1] if calls_backward(one)]
+        for call in reversed(calls[-most:] if len(calls) > 1 else ()):
+            for statement in computing(source, call):
+                others = [one for one in block if one is not statement and isinstance(one, ast.Assign)]
                 made = set().union(*map(names_bound, others))
-                yield from ((one, statement) for one in used_names(program.source, statement) if one.id in made)
+                yield from ((one, statement) for one in used_names(source, statement) if one.id in made)
 
 
 def recompute_shared(program: BrokenProgram) -> Iterator[Candidate]:
     """Compute `d = D(z)` again before the second loss uses `d`, from `z.detach()`: that loss still trains D."""
     source = program.source
-    for name, user in uses_in_last_loss(program):
+    for name, user in uses_in_losses(program, 1):
         others = [one for one in source.block(user) if one is not user]
         for maker in others if any(name.id in names_loaded(one) for one in others) else ():
             is_maker = isinstance(maker, ast.Assign) and [source.of(target) for target in maker.targets] == [name.id]
