@@ -237,14 +237,11 @@ def _compute_in_reader(source: EditableSource, at: ast.stmt) -> Iterator[Edits]:
     scope = source.scope(at)
     if not isinstance(at, ast.Assign) or getattr(scope, "name", "") != "__init__" or not source.stands_alone(at):
         return
-    known = {argument.arg for argument in ast.walk(scope) if isinstance(argument, ast.arg)} - {"self"} | names_bound(
-        scope
-    )
-    used = [name for name in source.nodes(ast.Name, at.value) if name.id in known]
+    local = {argument.arg for argument in source.nodes(ast.arg, scope)} | names_bound(scope)
+    used = [name for name in source.nodes(ast.Name, at.value) if name.id in local - {"self"}]
     text = source.apply_to(at, [source.insert(name, "self.") for name in used])
-    kept = f"{source.newline}{source.indent(at)}".join(
-        f"self.{name} = {name}" for name in sorted({one.id for one in used})
-    )
+    lines = [f"self.{name} = {name}" for name in sorted({one.id for one in used})]
+    kept = f"{source.newline}{source.indent(at)}".join(lines)
     for method in source.block(scope):  # type: ignore[arg-type]
         if isinstance(method, ast.FunctionDef) and method is not scope:
             readers = [one for one in method.body if source.of(at.targets[0]) in paths_in(one, ast.Load)]

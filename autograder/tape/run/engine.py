@@ -219,7 +219,12 @@ def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
         if id(target) not in known:
             call.targets.append(target)
             call.numbers.append(id(target))
-            call.keys.append((tuple(target.shape), target.dtype, target.is_leaf, hash(fingerprint(target))))
+            call.keys.append(key_of(target))
+
+
+def key_of(target: torch.Tensor) -> tuple[Any, ...]:
+    """Return the shape and the values of a target in a form for comparison."""
+    return tuple(target.shape), target.dtype, target.is_leaf, hash(fingerprint(target))
 
 
 def _filled(call: Backward, result: tuple[Any, ...], keep: Callable[..., Any]) -> list[torch.Tensor | None]:

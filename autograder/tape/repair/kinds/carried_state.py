@@ -165,13 +165,10 @@ def recompute_shared(program: BrokenProgram) -> Iterator[Candidate]:
     for name, user in uses_in_losses(program, 1):
         others = [one for one in source.block(user) if one is not user]
         for maker in others if any(name.id in names_loaded(one) for one in others) else ():
-            is_maker = isinstance(maker, ast.Assign) and [source.of(target) for target in maker.targets] == [name.id]
-            value = maker.value if is_maker else None  # type: ignore[attr-defined]
-            if (
-                isinstance(value, ast.Call)
-                and not value.keywords
-                and all(isinstance(one, ast.Name) for one in value.args)
-            ):
+            if not isinstance(maker, ast.Assign) or not isinstance(value := maker.value, ast.Call) or value.keywords:
+                continue
+            is_maker = [source.of(target) for target in maker.targets] == [name.id]
+            if is_maker and all(isinstance(one, ast.Name) for one in value.args):
                 given = ", ".join(f"{source.of(one)}.detach()" for one in value.args)
                 message = Message(
                     "change.computed_again|{name} is computed again for the second loss, and no gradient of it flows into "

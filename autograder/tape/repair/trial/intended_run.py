@@ -24,11 +24,10 @@ from autograder.tape.internals.tensor_fields import is_view, mode_paused
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.repair.trial.trial_run import TrialRun
-from autograder.tape.run.engine import Backward
+from autograder.tape.run.engine import Backward, key_of
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.graph_walk import leaves_among, nodes_below
 from autograder.tape.run.programs.program import Program
-from autograder.tape.run.storages import fingerprint
 
 REFUSED = "leaf Variable that requires grad is being used in an in-place operation"  # PyTorch 2.13 and 2.15
 # PyTorch 2.6 to 2.15 refuse to modify these views.
@@ -134,33 +133,33 @@ class UnusedGradients:
 
     def __init__(self) -> None:
         self.unused: set[tuple[int, int]] = set()  # such a gradient, as the index of its call and the `id` of its leaf
-        self._used: set[tuple[Place, int]] = (
-            set()
-        )  # the line of a call and the `id` of a leaf that a step then modified
-        # by id, the leaves with a gradient, each with a fingerprint of the leaf and the calls that added to the gradient
-        self._waiting: dict[int, tuple[Tensor, object, list[int]]] = {}
+        # the line of a call and the `id` of a leaf that a step then modified
+        self._used: set[tuple[Place, int]] = set()
+        # by id, the leaves with a gradient, each with its key and the calls that added to the gradient
+        self._waiting: dict[int, tuple[Tensor, tuple[Any, ...], list[int]]] = {}
         # of each call: the next sequence number, the keys of the leaves by id, its line, the ids of the outdated leaves
         self._calls: list[tuple[int, dict[int, tuple[Any, ...]], Place, set[int]]] = []
 
     def before_backward(self, call: Backward, line: Place) -> None:
         """Note the leaves that receive a gradient of older values from this call."""
-        self._settle()
-        outdated = set() if call.returns else set(self._older(call))
         keys = dict(zip(map(id, call.targets), call.keys, strict=False))
+        self._settle(keys)
+        outdated = set() if call.returns else set(self._older(call))
         self._calls.append((next_sequence_number(), keys, line, outdated))
 
     def after_backward(self, call: Backward) -> None:
         """Start to track the gradients of the call."""
-        for leaf in call.targets if not call.returns else ():
+        for leaf, key in zip(call.targets, call.keys, strict=True) if not call.returns else ():
             if leaf.is_leaf:
-                self._waiting.setdefault(id(leaf), (leaf, fingerprint(leaf), []))[2].append(len(self._calls) - 1)
+                self._waiting.setdefault(id(leaf), (leaf, key, []))[2].append(len(self._calls) - 1)
 
     def end(self, is_cut: bool) -> set[int]:
         """Return the ids of the leaves whose last gradients the program would have cleared, as it did after earlier calls of the lines.
 
         If the run was cut, a gradient of older values counts as cleared, because it is not known whether it would be used.
         """
-        self._settle()
+        with mode_paused():
+            self._settle({number: key_of(leaf) for number, (leaf, *_) in self._waiting.items()})
         trained = {leaf for _, leaf in self._used}
         self.unused = {(call, leaf) for call, leaf in self.unused if leaf in trained}
         cleared = {(self._calls[call][2], leaf) for call, leaf in self.unused} - self._used
@@ -172,15 +171,16 @@ class UnusedGradients:
                 ended.add(leaf)
         return ended
 
-    def _settle(self) -> None:
-        """Check whether the tracked gradients were used or cleared."""
-        for key, (leaf, value, calls) in list(self._waiting.items()):
-            if fingerprint(leaf) != value:
-                self._used |= {(self._calls[call][2], key) for call in calls}
-                del self._waiting[key]
+    def _settle(self, keys: dict[int, tuple[Any, ...]]) -> None:
+        """Check whether the tracked gradients of these leaves, which have these keys now, were used or cleared."""
+        for number in keys.keys() & self._waiting.keys():
+            leaf, key, calls = self._waiting[number]
+            if keys[number] != key:
+                self._used |= {(self._calls[call][2], number) for call in calls}
+                del self._waiting[number]
             elif leaf.grad is None or not leaf.grad.any():
-                self.unused |= {(call, key) for call in calls}
-                del self._waiting[key]
+                self.unused |= {(call, number) for call in calls}
+                del self._waiting[number]
 
     def _older(self, call: Backward) -> Iterable[int]:
         """Yield the ids of the leaves that were modified since an earlier call, after this call's graph had read them."""
