@@ -32,8 +32,8 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
     is_same = isinstance(at, ast.Assign) and here and source.apply_to(at.value, here) == source.of(at.targets[0])
     if is_same or is_detached_in_place(at):
         here = (source.delete(at),)  # else it would be `h = h` or `h`
-    for edits in (*([(*here[:1], *leaves), (*here, *leaves)] if leaves else []), *((edit,) for edit in here), here):
-        yield tuple(edits)
+    yield from (*((edit,) for edit in here), here)
+    yield from ((*here[:1], *leaves), (*here, *leaves)) if leaves else ()
     for call in calls(at):
         if source.of(call.func).startswith("math."):
             yield (source.replace(call.func, f"torch.{called(call)}"), *leaves)

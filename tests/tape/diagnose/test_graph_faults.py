@@ -379,6 +379,15 @@ def test_gradients_that_a_step_of_a_long_run_uses_again_are_named(monkeypatch):
     assert "gradient of net.weight and 1 more" in fault.sentence
 
 
+def test_a_change_for_a_lost_value_leaves_other_functions_alone():
+    """`Variable` in a function that does not run has nothing to do with the number in the loss."""
+    source = "w = torch.ones(2, requires_grad=True)\ndef show(z):\n    return torch.autograd.Variable(z, requires_grad=True)\n"
+    source += "((w * w).sum() + w.exp().sum().item()).backward()\n"
+    (fault,) = explain_program(factory_of_text(HEAD + source)).verdict.graph_faults
+    changed = [line for line in fault.diff.splitlines()[2:] if line[0] == "+"]
+    assert ["+((w * w).sum() + w.exp().sum()).backward()"] == changed
+
+
 def test_a_step_of_a_long_run_without_gradients_is_named_in_a_later_loop(monkeypatch):
     """The first loop is recorded and right; the second one clears gradients between backward and the step."""
     monkeypatch.setattr("autograder.tape.oracle.excerpt.LONG", 10)
