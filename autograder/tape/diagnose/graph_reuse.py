@@ -164,10 +164,9 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place, effect: str) -
             "`{name} = {name}.detach()`."
         )
         below = state.graph.below([carried.id])
-        beside = {number for node in set(state.visited[-1]) - below.keys() for number in state.graph.nodes[node].inputs}
-        if rounds < len(state.backward_calls) and all(
-            number is None or state.graph.nodes[number].inputs for number in beside
-        ):
+        nodes = state.graph.nodes
+        beside = {number for node in set(state.visited[-1]) - below.keys() for number in nodes[node].inputs}
+        if rounds < len(state.backward_calls) and all(nodes[number].inputs for number in beside if number is not None):
             # No leaf is left without its history.
             change = "backward.compute_or_keep|Compute it again before each backward, or keep its graph: `retain_graph=True`."
         elif rounds < len(state.backward_calls):

@@ -65,9 +65,13 @@ class NominalReplay(CallMode, Listener):
     keeps_graph = True  # the first run has already used it
 
     def __init__(
-        self, nominal: NominalRun, live: frozenset[int], outside: Sequence[torch.Tensor] = (),
-        shift: dict[int, torch.Tensor] | None = None, seconds: float = math.inf,
-    ):  # fmt: skip
+        self,
+        nominal: NominalRun,
+        live: frozenset[int],
+        outside: Sequence[torch.Tensor] = (),
+        shift: dict[int, torch.Tensor] | None = None,
+        seconds: float = math.inf,
+    ):
         super().__init__()
         self.nominal, self.live, self.outside, self.shift = nominal, live, outside, shift
         self.first, self.ends = shift is None, time.monotonic() + seconds

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from autograder.locale.messages import Message
+from autograder.tape.diagnose.graph_reuse import FREED_GRAPH
 from autograder.tape.diagnose.shown_gradients import DIFFERENCES
 from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope, calls_beyond_error
 from autograder.tape.recording.verdict_types import Verdict
@@ -153,7 +154,7 @@ class Search:
                 continue
             seen = self.verdict_of(found.text)
             # A kept graph can have gradients of the parameters before a step.
-            if seen.outcome != "correct" or "graph used again" in {fault.kind for fault in seen.graph_faults}:
+            if seen.outcome != "correct" or FREED_GRAPH.name in {fault.kind for fault in seen.graph_faults}:
                 failing.append(found)
             elif self.is_confirmed(seen):
                 proven.append(found)

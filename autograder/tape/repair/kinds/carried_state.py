@@ -189,5 +189,4 @@ def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
 def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
     """Return the names whose values the statement uses, without called functions."""
     loaded = (name for name in source.nodes(ast.Name, statement) if isinstance(name.ctx, ast.Load))
-    used = [(name, source.parents[name]) for name in loaded]
-    return [one for one, holder in used if not (isinstance(holder, ast.Call) and holder.func is one)]
+    return [name for name in loaded if getattr(source.parents[name], "func", None) is not name]

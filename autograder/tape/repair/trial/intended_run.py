@@ -128,6 +128,16 @@ def _write_into_copy(
     return view
 
 
+@dataclass(frozen=True)
+class EarlierCall:
+    """A backward call of the run."""
+
+    line: Place
+    number: int  # sequence number of the next node that was created
+    keys: dict[int, tuple[Any, ...]]  # keys of its targets by `id`, to notice a later modification
+    outdated: set[int]  # ids of the leaves that received a gradient of older values
+
+
 class UnusedGradients:
     """Finds the gradients that a program clears before a step uses them, of parameters that other gradients train."""
 
@@ -137,15 +147,14 @@ class UnusedGradients:
         self._used: set[tuple[Place, int]] = set()
         # by id, the leaves with a gradient, each with its key and the calls that added to the gradient
         self._waiting: dict[int, tuple[Tensor, tuple[Any, ...], list[int]]] = {}
-        # of each call: the next sequence number, the keys of the leaves by id, its line, the ids of the outdated leaves
-        self._calls: list[tuple[int, dict[int, tuple[Any, ...]], Place, set[int]]] = []
+        self._calls: list[EarlierCall] = []
 
     def before_backward(self, call: Backward, line: Place) -> None:
-        """Note the leaves that receive a gradient of older values from this call."""
+        """Note a call, and the leaves that receive a gradient of older values from it."""
         keys = dict(zip(map(id, call.targets), call.keys, strict=False))
         self._settle(keys)
         outdated = set() if call.returns else set(self._older(call))
-        self._calls.append((next_sequence_number(), keys, line, outdated))
+        self._calls.append(EarlierCall(line, next_sequence_number(), keys, outdated))
 
     def after_backward(self, call: Backward) -> None:
         """Start to track the gradients of the call."""
@@ -162,11 +171,11 @@ class UnusedGradients:
             self._settle({number: key_of(leaf) for number, (leaf, *_) in self._waiting.items()})
         trained = {leaf for _, leaf in self._used}
         self.unused = {(call, leaf) for call, leaf in self.unused if leaf in trained}
-        cleared = {(self._calls[call][2], leaf) for call, leaf in self.unused} - self._used
+        cleared = {(self._calls[call].line, leaf) for call, leaf in self.unused} - self._used
         ended = set()
         for leaf, (_, _, calls) in self._waiting.items():
-            places = [self._calls[call] for call in calls]
-            if all((line, leaf) in cleared or (is_cut and leaf in outdated) for _, _, line, outdated in places):
+            added = [self._calls[call] for call in calls]
+            if all((call.line, leaf) in cleared or (is_cut and leaf in call.outdated) for call in added):
                 self.unused |= {(call, leaf) for call in calls}
                 ended.add(leaf)
         return ended
@@ -176,7 +185,7 @@ class UnusedGradients:
         for number in keys.keys() & self._waiting.keys():
             leaf, key, calls = self._waiting[number]
             if keys[number] != key:
-                self._used |= {(self._calls[call][2], number) for call in calls}
+                self._used |= {(self._calls[call].line, number) for call in calls}
                 del self._waiting[number]
             elif leaf.grad is None or not leaf.grad.any():
                 self.unused |= {(call, number) for call in calls}
@@ -186,8 +195,8 @@ class UnusedGradients:
         """Yield the ids of the leaves that were modified since an earlier call, after this call's graph had read them."""
         first_read = reads(call)
         for leaf, key in zip(call.targets, call.keys, strict=False):
-            since = [known for number, known, *_ in self._calls if first_read.get(id(leaf), number) < number]
-            if any(known.get(id(leaf), key) != key for known in since):
+            since = (one for one in self._calls if first_read.get(id(leaf), one.number) < one.number)
+            if any(one.keys.get(id(leaf), key) != key for one in since):
                 yield id(leaf)
 
 

@@ -66,9 +66,8 @@ class TrialRun(Listener):
     running: int = 0  # number of active backward calls, which may be nested
     most: int | None = None  # number of backward calls after which the run ends
     is_cut: bool = False  # whether it ended early
-    cut: set[int] = field(
-        default_factory=set
-    )  # ids of the leaves of a run that ended early, whose updates may be moved
+    # ids of the leaves of a run that ended early, whose updates may be moved
+    cut: set[int] = field(default_factory=set)
     starts: list[list[Tensor]] = field(default_factory=list)  # values of the leaves before each of the last calls
     # minimum number of backward calls and time (of `time.monotonic`) after which the run may end
     least: int = 0
