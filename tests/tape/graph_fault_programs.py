@@ -969,6 +969,12 @@ RIGHT = {
         gradients = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(dict(net.named_parameters()), x, y)
         net(x).sum().backward()
         """,
+    "calls of backward with a batch of gradients, which are wrappers of vmap": """
+        w = torch.ones(3, requires_grad=True)
+        torch.autograd.functional.hessian(lambda v: (v ** 3).sum(), torch.ones(3), vectorize=True)
+        torch.autograd.grad(w.exp(), w, torch.eye(3), is_grads_batched=True)
+        w.exp().sum().backward()
+        """,
     "an average of gradients that no parameter receives, and one update at the end": """
         w, average = torch.ones(2, requires_grad=True), torch.zeros(2)
         for _ in range(3):

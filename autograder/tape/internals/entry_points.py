@@ -129,17 +129,19 @@ def own_hooks(pack: Callable[..., Any], unpack: Callable[..., Any]) -> Iterator[
 
 
 @contextmanager
-def without_hooks() -> Iterator[None]:
-    """Pop the topmost default hooks for the duration of the block."""
-    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
-    if hooks is None:
+def without_hooks(pack: Hook, unpack: Hook) -> Iterator[None]:
+    """Pop the default hooks `pack` and `unpack` for the duration of the block, unless hooks are disabled, and thus popped, already.
+
+    2.6 cannot return the topmost hooks.
+    """
+    if torch._C._autograd._saved_tensors_hooks_get_disabled_error_message() is not None:
         yield
         return
     torch._C._autograd._pop_saved_tensors_default_hooks()
     try:
         yield
     finally:
-        torch._C._autograd._push_saved_tensors_default_hooks(*hooks)
+        torch._C._autograd._push_saved_tensors_default_hooks(pack, unpack)
 
 
 def around_transforms(around: Callable[[], AbstractContextManager[Any]]) -> AbstractContextManager[Any]:

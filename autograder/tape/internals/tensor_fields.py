@@ -62,10 +62,19 @@ def is_transformed(tensor: torch.Tensor) -> bool:
     return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
+def is_batched(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is a wrapper of `autograd.grad(is_grads_batched=True)`, which cannot be detached (2.6 to 2.14)."""
+    return torch._C._functorch.is_legacy_batchedtensor(tensor)
+
+
 def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor below the wrappers of `vmap` and `torch.func.grad`, whose values stay readable."""
+    """Return the tensor below the wrappers of `vmap`, `torch.func.grad` and batched calls of backward, whose values stay readable."""
     while is_transformed(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
+    if is_batched(tensor):
+        level = torch._C._vmapmode_increment_nesting() - 1
+        torch._C._vmapmode_decrement_nesting()
+        tensor = torch._remove_batch_dim(tensor, level, 0, 0)
     return tensor
 
 

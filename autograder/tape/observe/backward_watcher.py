@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 
 from autograder.errors import message_of
-from autograder.tape.internals.tensor_fields import mode_paused, version_of
+from autograder.tape.internals.tensor_fields import mode_paused, unwrapped, version_of
 from autograder.tape.observe.forecast import BackwardCall, forecast
 from autograder.tape.observe.links import Links, has_hooks
 from autograder.tape.observe.memory_watcher import MemoryWatcher
@@ -71,11 +71,12 @@ class BackwardTrace(Listener):
         def before(incoming: Any) -> None:
             self._current.append(visit)
             if leaf:
-                visit.got, visit.passed = _text(incoming), True
+                visit.got, visit.passed = _text(_plain(incoming)), True
 
         def after(outgoing: Any, incoming: Any) -> None:
+            outgoing = _plain(outgoing)
             visit.got, visit.passed = _text(outgoing), True
-            visit.not_finite = _source_of_nan(outgoing, incoming)
+            visit.not_finite = _source_of_nan(outgoing, _plain(incoming))
 
         return before, after
 
@@ -94,6 +95,10 @@ class BackwardTrace(Listener):
         """Return whether the observed run has each visited node. A checkpoint recomputes nothing in a run with copies."""
         calls = range(len(state.visited))
         return all(node_of_visit(visit, state) is not None for visit in self.visits if visit.call in calls)
+
+
+def _plain(gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(gradient if gradient is None else unwrapped(gradient) for gradient in gradients)
 
 
 def _text(gradients: tuple[Any, ...]) -> str:

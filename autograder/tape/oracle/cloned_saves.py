@@ -53,8 +53,9 @@ class ClonedSavesRun(Listener):
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """Return the context that makes the copies."""
+        without_hooks = functools.partial(entry_points.without_hooks, _packed, self._unpacked)
         with (
-            self.left.around(program), entry_points.around_transforms(entry_points.without_hooks),
+            self.left.around(program), entry_points.around_transforms(without_hooks),
             self._saves(), entry_points.replaced_hooks(_packing_copies),
             # Each saved tensor already has the hooks of this run, and PyTorch allows only one pair.
             entry_points.replaced(torch.autograd.SavedTensor, "register_hooks", lambda *_: None),

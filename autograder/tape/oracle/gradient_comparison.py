@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from autograder.tape.internals.tensor_fields import has_values
+from autograder.tape.internals.tensor_fields import has_values, is_batched
 from autograder.tape.run.finished_run import Run
 from autograder.tape.run.storages import is_allocated
 
@@ -33,6 +33,8 @@ def clone_on_save() -> AbstractContextManager[None]:
 
 def copy_of(saved: torch.Tensor) -> torch.Tensor:
     """Return a copy with the same strides: another layout changes the order of sums, and so the rounding errors."""
+    if is_batched(saved):
+        return saved.clone()
     saved = saved.detach()
     if not is_allocated(saved):
         return saved

@@ -93,7 +93,7 @@ def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
         return None
     dense = _dense(gradient)
     kept = dense if dense.numel() <= SAMPLED else dense.flatten()[:: -(-dense.numel() // SAMPLED)]
-    return unwrapped(kept.clone())
+    return kept.clone()
 
 
 def summed(gradient: torch.Tensor | None, parts: int = SUMS) -> torch.Tensor | None:
@@ -103,11 +103,11 @@ def summed(gradient: torch.Tensor | None, parts: int = SUMS) -> torch.Tensor | N
     flat = _dense(gradient).flatten()
     precise, size = torch.complex128 if flat.is_complex() else torch.float64, flat.numel() // parts
     whole = flat[: parts * size].view(parts, size).sum(1, dtype=precise)
-    return unwrapped(torch.cat([whole, flat[parts * size :].sum(dtype=precise)[None]]))
+    return torch.cat([whole, flat[parts * size :].sum(dtype=precise)[None]])
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:
-    gradient = gradient.detach()
+    gradient = unwrapped(gradient).detach()
     return gradient if gradient.layout == torch.strided else gradient.to_dense()
 
 

@@ -403,9 +403,9 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _is_of_library(path: str) -> bool:
-    """Return whether a library keeps this file between runs of any program."""
+    """Return whether a library keeps this file between runs of any program, or `torch.distributed` writes it at import (2.6)."""
     caches = (os.path.expanduser("~/.cache/"), os.path.expanduser("~/.config/"), f"{gettempdir()}/torchinductor_")
-    return path.startswith(caches) or "__pycache__" in path
+    return path.startswith(caches) or "__pycache__" in path or path.endswith("/_remote_module_non_scriptable.py")
 
 
 def copied(path: str, made: str) -> bool:
