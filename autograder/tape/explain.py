@@ -72,19 +72,21 @@ def explain_program(
     """
     with (budget or Budget(SECONDS)).active():
         recording = record_program(factory.original, scope=replace(scope, has_steps=False), compared=compared)
-        error, part = recording.verdict.error, _until_error(factory, recording)
-        if part is not None:
+        error, changed = None, factory
+        if (part := _until_error(factory, recording)) is not None:
             earlier = record_program(part.original, scope=scope)
-            is_earlier = earlier.verdict.outcome == "silently-wrong" and bool(earlier.verdict.harms)
-            recording, part = (earlier, part) if is_earlier else (recording, None)
+            if earlier.verdict.outcome == "silently-wrong" and earlier.verdict.harms:
+                recording, error, changed = earlier, recording.verdict.error, part
+            elif unknown_outcome.is_foreign_error(recording):
+                changed = part
 
         def with_notes(found: Recording) -> Recording:
-            return _with_notes(factory, found, error if part else None)
+            return _with_notes(factory, found, error)
 
         has_repairs = repair and recording.verdict.outcome != "correct" and not _is_beyond_search(recording)
         if first is not None and (has_repairs or (repair and recording.verdict.graph_faults)):
             first(with_notes(recording))
-        return with_notes(_with_fixes(recording, part or factory, scope, run=repair, has_repairs=has_repairs))
+        return with_notes(_with_fixes(recording, changed, scope, run=repair, has_repairs=has_repairs))
 
 
 def explain_cell(source: str, space: dict[Any, Any], *, repair: bool = True) -> tuple[Recording, object]:
@@ -178,22 +180,8 @@ def _evidence(runner: Runner, runs: Runs) -> Evidence:
 
 def _until_error(factory: ProgramFactory, recording: Recording) -> ProgramFactory | None:
     """Return the factory of a program that ends before its error, if a backward call before that error was recorded."""
-    error = recording.verdict.error
-    if error is None or recording.verdict.outcome != "raises-forward" or not recording.backward:
-        return None
-
-    def cut(program: Program) -> Program:
-        def call(backwards: Callable[[], int]) -> object:
-            try:
-                return program.call(backwards)
-            except Exception as raised:
-                if (type(raised).__name__, message_of(raised)) != (error.type, error.message):
-                    raise
-                return None
-
-        return replace(program, call=call)
-
-    return replace(factory, original=cut(factory.original), make=lambda text: cut(factory.make(text)))
+    error, outcome = recording.verdict.error, recording.verdict.outcome
+    return factory.until(error) if error and outcome == "raises-forward" and recording.backward else None
 
 
 def _with_notes(factory: ProgramFactory, recording: Recording, error: Problem | None) -> Recording:

@@ -156,3 +156,35 @@ def test_an_error_alone_is_told_as_before():
     found = autograder.explain(PROGRAM.format(write="pass"))
 
     assert ("raises-forward", (), ()) == (found.outcome, found.harms, found.fixes)
+
+
+def test_an_error_after_the_fixed_call_rejects_no_fix():
+    """The first fix trains as the out-of-place operation does, and the note names the other error. Oracle: plain PyTorch."""
+    source = PROGRAM.format(write="h += 1")
+    found = autograder.explain(source)
+
+    assert ("raises-backward", 9) == (found.outcome, found.recording.verdict.error.line)
+    assert found.fixes[0].proven
+    assert any(
+        "later error" in note and "FileNotFoundError at line 11" in note for note in found.recording.verdict.notes
+    )
+    assert torch.equal(gradients(PROGRAM.format(write="h = h + 1")), gradients(apply_fix(source, found.fixes[0])))
+
+
+def test_a_later_error_of_autograd_is_no_error_of_the_program():
+    """A fix has to remove that one, too: `w` is a leaf that the last line modifies."""
+    source = PROGRAM.format(write="h += 1").replace('open("no such file")', "w -= w.grad")
+    found = autograder.explain(source)
+
+    assert "raises-backward" == found.outcome
+    assert all("no_grad" in fix.diff for fix in found.fixes if fix.proven)
+    assert not any("later error" in note for note in found.recording.verdict.notes)
+
+
+def test_a_later_error_does_not_hide_the_change_for_a_graph_fault():
+    """The gradients are used twice, because nothing clears them before the second step; the change was run."""
+    source = PROGRAM.format(write="pass").replace("step in range(2):", "step in range(3):")
+    source = source.replace("kept.append(w.grad.clone())", "w.data -= 0.1 * w.grad")
+    (fault,) = autograder.explain(source).recording.verdict.graph_faults
+    assert fault.was_run
+    assert "+    w.grad = None" in fault.diff

@@ -135,7 +135,8 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Rep
 
     def search_of(file: ProgramFactory, seen: Verdict) -> Search:
         reference = searches[0].reference if searches else None
-        searches.append(Search(file, seen, prove, scope, reference, others=searches))
+        later = searches[0].later_error if searches else None
+        searches.append(Search(file, seen, prove, scope, reference, later, others=searches))
         return searches[-1]
 
     try:
@@ -148,6 +149,10 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Rep
         linecache.cache.update({path: lines for path, lines in known.items() if lines})
     fixes = tuple(_fix(repair) for repair in found)
     named += [failure for search in searches for failure in search.failures]
+    if fixes and (later := searches[0].later_error) and (place := later.place(factory.original.file)):
+        line = line_of(place, factory.original.file)
+        text = "fix.later_error|The program also has a later error, which these runs leave out: {error} at {line}."
+        named.append(Message(text, error=later.type, line=line))
     return Repairs(fixes, tuple(dict.fromkeys(named)), None if fixes else _why_none(searches))
 
 

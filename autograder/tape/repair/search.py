@@ -13,8 +13,9 @@ import torch
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.graph_reuse import FREED_GRAPH
 from autograder.tape.diagnose.shown_gradients import DIFFERENCES
+from autograder.tape.diagnose.unknown_outcome import is_foreign
 from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope, calls_beyond_error
-from autograder.tape.recording.verdict_types import Verdict
+from autograder.tape.recording.verdict_types import Problem, Verdict
 from autograder.tape.repair.broken_program import LAST, OTHER, BrokenProgram, Candidate, TriedChange, is_like, join
 from autograder.tape.repair.candidates import changed_texts
 from autograder.tape.repair.edits import EditableSource, changed_lines
@@ -52,6 +53,7 @@ class Search:
     prove: Prove  # returns the verdict on a changed program
     scope: Scope = WHOLE  # the length of each run, and the backward call that a proof records
     known: Reference | None = None  # the program's actual and intended results, if another search has computed them
+    later_error: Problem | None = None  # an error of the program itself that follows the intended part
     texts: set[str] = field(default_factory=set)
     tried: int = 0
     # remaining seconds at the start; half of them are reserved for proofs
@@ -68,6 +70,8 @@ class Search:
         self.texts.add(self.factory.source)
         if self.known:
             self.scope = self.scope_after(self.known.plain)
+        if self.later_error:
+            self.factory = self.factory.until(self.later_error)
 
     @cached_property
     def reference(self) -> Reference:
@@ -76,20 +80,30 @@ class Search:
 
     def run_reference(self) -> Reference:
         """Return the program's actual and intended results, from two runs."""
-        source, plain, intended = self.factory.source, self.run(self.factory.source), self.intended()
+        plain = self.run(self.factory.source)
         self.scope = self.scope_after(plain)
-        if plain.error is not None:
-            intended.least, intended.until = (
-                len(plain.calls),
-                time.monotonic() + SHARE_OF_INTENDED_RUN * current_budget().left,
-            )
-        self.run(source, intended)
+        intended = self.run_intended(plain)
+        later, first = intended.problem, plain.problem
+        is_later = first and later and first != later and (plain.in_backward or len(intended.calls) > len(plain.calls))
+        if later and is_later and is_foreign(later, intended.in_backward, self.factory.source):
+            # This error, which the program has in any case, would end each trial.
+            self.later_error, self.factory = later, self.factory.until(later)
+            intended = self.run_intended(plain)
         if intended.is_enough(len(intended.calls)):
             self.scope = replace(self.scope, calls=len(intended.calls))
         if len(plain.calls) == 1 and knows_gradients(self.verdict):
             right = right_derivatives(self.verdict).values()
             return Reference(plain, intended, tuple(torch.tensor(one, dtype=torch.float64) for one in right))
         return Reference(plain, intended, contradicted=self.is_refuted)
+
+    def run_intended(self, plain: TrialRun) -> IntendedRun:
+        """Return the run that computes the intended results. If the plain run raised an error, it has limited time."""
+        intended = self.intended()
+        if plain.error is not None:
+            share = SHARE_OF_INTENDED_RUN * current_budget().left
+            intended.least, intended.until = len(plain.calls), time.monotonic() + share
+        self.run(self.factory.source, intended)
+        return intended
 
     @property
     def is_refuted(self) -> bool:

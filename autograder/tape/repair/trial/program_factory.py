@@ -19,8 +19,10 @@ from functools import partial
 from importlib.machinery import SourceFileLoader
 from typing import IO, Any
 
+from autograder.errors import message_of
 from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import replaced
+from autograder.tape.recording.verdict_types import Problem
 from autograder.tape.run.graph_walk import node_of
 from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine, module_file
 from autograder.tape.run.programs.notebook_text import NOTEBOOK_NAMES, changed_notebook, notebook_text
@@ -194,6 +196,22 @@ class ProgramFactory:
     def path(self) -> str:
         """The path of the source, if it is a file."""
         return (self.imported or self.original).code_file
+
+    def until(self, problem: Problem) -> ProgramFactory:
+        """Return the factory of programs that end before an exception of this type and message."""
+
+        def cut(program: Program) -> Program:
+            def call(backwards: Callable[[], int]) -> object:
+                try:
+                    return program.call(backwards)
+                except Exception as raised:
+                    if (type(raised).__name__, message_of(raised)) != (problem.type, problem.message):
+                        raise
+                    return None
+
+            return replace(program, call=call)
+
+        return replace(self, original=cut(self.original), make=lambda text: cut(self.make(text)))
 
 
 def factory_of_text(

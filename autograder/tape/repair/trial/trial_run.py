@@ -19,6 +19,7 @@ from autograder.errors import message_of
 from autograder.tape.internals.entry_points import is_in_checkpoint
 from autograder.tape.internals.tensor_fields import is_transformed, mode_paused
 from autograder.tape.oracle.excerpt import BEYOND
+from autograder.tape.recording.verdict_types import Problem
 from autograder.tape.run.engine import Backward, Listener, copied, summed
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
@@ -51,6 +52,8 @@ class TrialRun(Listener):
     """The results of a run."""
 
     error: str | None = None  # text of the exception, or None
+    problem: Problem | None = None  # the exception
+    in_backward: bool = False  # whether a backward call raised it
     calls: list[CallValues] = field(default_factory=list)  # losses and gradients of each backward
     # tensors of the variables when their function returned, by "name" or "function.name", and the result
     values: dict[str, Tensor] = field(default_factory=dict)
@@ -169,6 +172,7 @@ def run_trial(runner: Runner, trial: TrialRun) -> TrialRun:
         return trial
     if run.error is not None:
         trial.error = f"{type(run.error).__name__}: {message_of(run.error)} (line {run.line})"
+        trial.problem, trial.in_backward = run.problem, run.in_backward
     trial.keep("result", run.returned)
     trial.values |= {name: torch.tensor(value, dtype=torch.float64) for name, value in trial.numbers.items()}
     return trial
