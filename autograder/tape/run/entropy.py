@@ -218,6 +218,12 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
 """Global settings of PyTorch, read and written by one function each: a run that is ended early does not put them back."""
 
 
+def _default_device() -> torch.device:
+    return torch.empty(
+        0
+    ).device  # `torch.get_default_device` raises an AttributeError after `set_default_device(None)` (2.6)
+
+
 @contextmanager
 def isolated_globals(seeded: bool, readings: Readings) -> Iterator[Captured]:
     """Restore global state that a program may change, and yield the output of the block.
@@ -225,7 +231,7 @@ def isolated_globals(seeded: bool, readings: Readings) -> Iterator[Captured]:
     That is: generators (which are seeded before, if `seeded`), modes, dtype, arguments, directory, streams. `readings` are
     the clock readings of earlier runs.
     """
-    threads, device, settings = torch.get_num_threads(), torch.get_default_device(), [read() for read, _ in SETTINGS]
+    threads, device, settings = torch.get_num_threads(), _default_device(), [read() for read, _ in SETTINGS]
     anomaly, checks_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     deterministic = torch.are_deterministic_algorithms_enabled()
     arguments, path, folder = sys.argv, list(sys.path), os.getcwd()
@@ -238,7 +244,7 @@ def isolated_globals(seeded: bool, readings: Readings) -> Iterator[Captured]:
             with entropy, _captured_output() as printed, torch.inference_mode(False), torch.enable_grad():
                 yield printed
     finally:
-        if torch.get_default_device() != device:
+        if _default_device() != device:
             torch.set_default_device(None if device.type == "cpu" else device)
         for (_, write), value in zip(SETTINGS, settings, strict=True):
             write(value)
