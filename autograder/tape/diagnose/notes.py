@@ -122,6 +122,14 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             "that computes nan.",
             number=call + 1,
         )
+    if plain.error is error is None and len(plain.calls) == len(evidence.runs.cloned_saves.calls):
+        for place in (place for place, unvisited in evidence.runs.left.unvisited.items() if unvisited):
+            text = Message(
+                "note.unvisited_graph|create_graph=True records the graph of the gradients, but no later backward call "
+                "goes through it. To differentiate through an update, compute a new tensor, such as `w - lr * grad`: a "
+                "step of an optimizer and a write under no_grad are not recorded."
+            )
+            yield note_on_line(place, evidence.file, text)
     if not plain.calls and plain.error is None:
         yield Message("note.no_backward|The program never called backward, so its gradients were not checked.")
     if is_out_of_time(evidence.runs.observed.error):

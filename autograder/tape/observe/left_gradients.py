@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
@@ -12,12 +13,14 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.utils.weak import WeakIdKeyDictionary
 
 from autograder.tape.internals.entry_points import around_optimizer_steps
+from autograder.tape.internals.mode_stack import next_sequence_number, sequence_number
 from autograder.tape.internals.tensor_fields import mode_paused
 from autograder.tape.observe.names import names_in
 from autograder.tape.observe.optimizer_steps import Parameters, is_empty
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
+from autograder.tape.run.graph_walk import nodes_below
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.storages import fingerprint
 
@@ -115,6 +118,10 @@ class LeftGradients:
         self.emptied: dict[Place, list[str]] = {}
         self._cleared: dict[int, int] = {}  # by id of a leaf, the same number since the last step
         self._first_after_step = 0  # number of the first call after the last step
+        # by line with `create_graph=True`, whether no later call goes through the graph of its gradients of parameters
+        self.unvisited: dict[Place, bool] = {}
+        # calls of these lines, each with the sequence number of the first node that it creates
+        self._graphs: list[tuple[int, Backward, Place]] = []
         self._is_inside = False  # whether a step has not ended, whose closure may call backward
         # For each leaf that may be trained and has a gradient, the number of calls before the last step and of steps before
         # its first gradient; None once `_note_without_step` has handled it.
@@ -154,9 +161,13 @@ class LeftGradients:
     def before_backward(self, call: Backward) -> None:
         """Note the leaves to whose gradients a call adds."""
         self._started += 1
+        self._visit_graphs(call)
+        here = self.program.here()
+        if call.creates_graph and call.thread == 0 and any(isinstance(one, torch.nn.Parameter) for one in call.targets):
+            self._graphs.append((next_sequence_number(), call, here))
+            self.unvisited.setdefault(here, True)
         if call.returns:
             return
-        here = self.program.here()
         for leaf in call.targets:
             if leaf.is_leaf:
                 earlier = self._inside.get(id(leaf), [])
@@ -172,6 +183,15 @@ class LeftGradients:
                 if isinstance(leaf, torch.nn.Parameter) or leaf.numel() == 1:
                     self._fills.setdefault(leaf, (self._before, self._steps))
         self._calls.append(here)
+
+    def _visit_graphs(self, call: Backward) -> None:
+        """Note the lines with `create_graph=True` through the graph of whose gradients a call goes."""
+        numbers = sorted(map(sequence_number, nodes_below(call.roots))) if self._graphs else []
+        for begun, earlier, here in self._graphs:
+            at = bisect_left(numbers, begun)
+            if at < len(numbers) and numbers[at] < earlier.ended:
+                self.unvisited[here] = False
+        self._graphs = [one for one in self._graphs[-KEPT:] if self.unvisited[one[2]]]
 
     def _step(self, optimizer: torch.optim.Optimizer) -> None:
         with mode_paused():

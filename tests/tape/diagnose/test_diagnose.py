@@ -205,3 +205,34 @@ type("Forget", (torch.autograd.Function,), both).apply(torch.relu(torch.ones(4, 
 """
     verdict = record(source).verdict
     assert ["raises-backward", 6] == [verdict.outcome, verdict.harms[0].mutated_at[0].line]
+
+
+SECOND_ORDER = """import torch
+net = torch.nn.Linear(1, 1)
+outer = torch.optim.SGD(net.parameters(), lr=0.1)
+loss_of = lambda *own: (torch.nn.functional.linear(torch.ones(2, 1), *own) ** 2).mean()
+for _ in range(2):
+    inner, kept = loss_of(*net.parameters()), [p.detach().clone() for p in net.parameters()]
+    {}
+    outer.zero_grad()
+    {}.backward()
+    outer.step()
+"""
+GRADS = "gs = torch.autograd.grad(inner, list(net.parameters()), create_graph=True)"
+FILLED = "inner.backward(create_graph=True)"
+MOVED = "[p.data.sub_(g) for p, g in zip(net.parameters(), gs)]"
+
+
+@pytest.mark.parametrize(("update", "loss", "is_unused"), [
+    (f"{FILLED}; outer.step()", "loss_of(*net.parameters())", True),
+    (f"{GRADS}; {MOVED}", "loss_of(*net.parameters())", True),
+    (f"{GRADS}", "loss_of(*[p - g for p, g in zip(net.parameters(), gs)])", False),
+    (f"{FILLED}; gs = [p.grad for p in net.parameters()]", "loss_of(*[p - g for p, g in zip(net.parameters(), gs)])", False),
+    (f"{GRADS}", "(inner + sum((g ** 2).sum() for g in gs))", False),
+    ("gs = torch.autograd.grad(inner, list(net.parameters()))", "loss_of(*net.parameters())", False),
+])  # fmt: skip
+def test_a_graph_of_gradients_that_no_call_goes_through_is_named(update, loss, is_unused):
+    """A step that autograd does not record leaves the outer loss without the second derivative."""
+    verdict = record(SECOND_ORDER.format(update, loss)).verdict
+    named = [note for note in verdict.notes if note.startswith("Line 7: create_graph=True")]
+    assert ("correct", is_unused) == (verdict.outcome, bool(named))
