@@ -1,6 +1,7 @@
 import hashlib
 import linecache
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -112,6 +113,27 @@ def test_a_loss_of_an_imported_function_is_computed_again_and_its_batch_is_not(t
     assert ("forward again after the write", "loss = loss_of(net, x)") == (
         first.kind,
         first.after.splitlines()[0].strip(),
+    )
+
+
+def test_a_shared_value_is_detached_in_the_file_that_computes_both_losses(tmp_path, monkeypatch):
+    """The gradient that the actor's loss has for the critic is cleared before a step."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "losses.py").write_text(
+        "def losses_of(value, log_prob, returns):\n    advantage = returns - value\n"
+        "    actor = -(log_prob * advantage).mean()\n    return actor, advantage.pow(2).mean()\n"
+    )
+    (tmp_path / "train.py").write_text(
+        "import torch\nfrom losses import losses_of\nactor, critic = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)\n"
+        "adams = [torch.optim.Adam(net.parameters()) for net in (actor, critic)]\nfor step in range(3):\n"
+        "    x, returns = torch.randn(4, 3), torch.randn(4, 1)\n"
+        "    first, second = losses_of(critic(x), actor(x).sigmoid().log(), returns)\n    adams[0].zero_grad()\n"
+        "    first.backward()\n    adams[0].step()\n    adams[1].zero_grad()\n    second.backward()\n    adams[1].step()\n"
+    )
+    first = explain_program(factory_of_file("train.py")).verdict.fixes[0]
+    assert ("losses.py", "actor = -(log_prob * advantage.detach()).mean()") == (
+        Path(first.file).name,
+        first.after.strip(),
     )
 
 

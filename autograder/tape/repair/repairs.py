@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from autograder.locale.messages import Message, counted_message, message_with
 from autograder.locale.translations import translatable
-from autograder.tape.diagnose.graph_reuse import MODIFIED
+from autograder.tape.diagnose.graph_reuse import FREED_GRAPH, MODIFIED
 from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope
 from autograder.tape.recording.verdict_types import Fix, Gradient, Verdict, line_of, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram, TriedChange
@@ -223,12 +223,16 @@ FoundRepair = tuple[tuple[ProgramFactory, TriedChange], ...]
 
 
 def editable_files(factory: ProgramFactory, verdict: Verdict) -> list[ProgramFactory]:
-    """Return a factory for each file that a harm or the error names, that of the modification first, and for the program's own."""
+    """Return a factory for each file that a harm, the error or a graph used again names, and for the program's own.
+
+    That of the modification is the first.
+    """
     written = [place.file for harm in verdict.harms for place in harm.mutated_at]
     saved = [harm.saved_at.file for harm in verdict.harms]
     raised = [verdict.error.file] if verdict.error and verdict.error.file else []
+    shared = [fault.place.file for fault in verdict.graph_faults if fault.kind == FREED_GRAPH.name]
     found = []
-    for file in dict.fromkeys([*written, *saved, *raised, factory.original.file]):
+    for file in dict.fromkeys([*written, *saved, *shared, *raised, factory.original.file]):
         if file == factory.original.file:
             found.append(factory)
         elif can_be_imported(factory, file):
