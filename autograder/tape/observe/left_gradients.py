@@ -163,9 +163,9 @@ class LeftGradients:
         self._started += 1
         self._visit_graphs(call)
         here = self.program.here()
-        if call.creates_graph and call.thread == 0 and any(isinstance(one, torch.nn.Parameter) for one in call.targets):
+        is_second = call.creates_graph and any(isinstance(one, torch.nn.Parameter) for one in call.targets)
+        if is_second and call.thread == 0 and self.unvisited.setdefault(here, True):
             self._graphs.append((next_sequence_number(), call, here))
-            self.unvisited.setdefault(here, True)
         if call.returns:
             return
         for leaf in call.targets:
