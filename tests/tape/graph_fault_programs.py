@@ -969,6 +969,11 @@ RIGHT = {
         gradients = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(dict(net.named_parameters()), x, y)
         net(x).sum().backward()
         """,
+    "an optimizer that makes numbers of parameters, on the line of the loss": """
+        net = nn.Linear(3, 3)
+        adafactor = torch.optim.Adafactor(net.parameters())
+        net(torch.randn(2, 3)).pow(2).mean().backward(); adafactor.step()
+        """,
     "calls of backward with a batch of gradients, which are wrappers of vmap": """
         w = torch.ones(3, requires_grad=True)
         torch.autograd.functional.hessian(lambda v: (v ** 3).sum(), torch.ones(3), vectorize=True)

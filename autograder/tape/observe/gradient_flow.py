@@ -184,6 +184,8 @@ class GradientFlow:
                 self._written[sources[0].memory] = written
             if len(self.constant) < COMPUTED:
                 self.constant |= {source.id for source in sources if not source.requires_grad}
+        elif here == self.steps.running_at:  # such as `.item()` of Adafactor
+            return
         elif asking and (results or _returns_python_values(result)):
             made = self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here)
             if name == "normal":
@@ -350,7 +352,7 @@ class GradientFlow:
         self.updated_at |= {tracked.id: here for _, tracked in parameters}
         for position, (_, tracked) in enumerate(parameters):
             self.first_held.setdefault(tracked.id, (len(self.calls), position))
-        if not self.steps.is_inside:
+        if self.steps.running_at is None:
             self._before_step = len(self.calls), len(self.cleared)
         objects = {id(leaf.ref()) for leaf in self.steps.filled.values()}  # `p.data = …` does not change the object
         filled = [(tensor, tracked) for tensor, tracked in parameters if id(tensor) in objects]

@@ -100,8 +100,8 @@ class OptimizerSteps:
         # the line of a step that updated the parameters that another optimizer had just updated
         self.doubled_at: Place | None = None
         self._doubled: set[int] = set()
-        # whether a step has not ended: an optimizer inside another one holds the same parameters
-        self.is_inside = False
+        # the line of a step that has not ended: an optimizer inside another one holds the same parameters
+        self.running_at: Place | None = None
         self._stepped: dict[int, list[TrackedTensor]] = {}
         self._random: set[Memory] = set()
         self._passes, self._searched = 0, set[int]()
@@ -145,7 +145,7 @@ class OptimizerSteps:
 
     def fill(self, targets: Parameters) -> None:
         """Note the leaves with a gradient that is finite and not zero."""
-        self._rounds += self.is_inside
+        self._rounds += self.running_at is not None
         for tensor, tracked in targets:
             gradient = tensor.grad if tensor.is_leaf else None
             if gradient is not None and not is_empty(gradient) and _is_finite(gradient):
@@ -174,8 +174,8 @@ class OptimizerSteps:
         self, now: list[TrackedTensor], before: list[TrackedTensor], calls: int, here: Place, used: set[int]
     ) -> None:
         """Compare a step's parameters with those of another optimizer's step before it, after the same backward call or in turn."""
-        last = self.calls[-1] if self.calls and not self.is_inside else None
-        self.is_inside = True
+        last = self.calls[-1] if self.calls and self.running_at is None else None
+        self.running_at = here
         if last is None or last[1] is before or (last[0] != calls and not before) or self.doubled_at is not None:
             return
         if {one.id for one in last[1]} == {one.id for one in now}:
@@ -183,7 +183,7 @@ class OptimizerSteps:
 
     def end_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Process the end of a step."""
-        self.is_inside = False
+        self.running_at = None
         self.idle.end(optimizer)
         if self._rounds > self._rounds_before + 1:  # a closure that was called several times, as by LBFGS
             self._find_unoptimized()
