@@ -187,23 +187,30 @@ class GradientFlow:
         elif here == self.steps.running_at:  # such as `.item()` of Adafactor
             return
         elif asking and (results or _returns_python_values(result)):
-            made = self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here)
-            if name == "normal":
-                self.drawn[here] = made
-            self._mark_detached(made, results, result)
-            behind = frozenset(source.id for source in asking)  # a view of a value, made without recording, may be one
-            behind = behind.union(*(self._behind.get(number, ()) for number in behind))
-            self._behind |= dict.fromkeys((one.id for _, one in results), behind)
-        else:
-            cut = self.origin(sources) or self._cut_behind_numbers(name, results, numbers)
-            if cut is not None:
-                # Such as h.detach().item().
-                if cut.place == here and _returns_python_values(result) and not _is_array(result):
-                    self.cuts.setdefault((here, name), Cut(here, name, cut.sources))
-                self._mark_detached(self._as_array(cut, here) if _is_array(result) else cut, results, result)
-                known = [self._behind[source.id] for source in sources if source.id in self._behind]
-                if known and len(known) == sum(source.id in self._of_value for source in sources):
-                    self._behind |= dict.fromkeys((one.id for _, one in results), frozenset[int]().union(*known))
+            self._cut_off(name, asking, results, result, here)
+        elif (cut := self.origin(sources) or self._cut_behind_numbers(name, results, numbers)) is not None:
+            self._pass_on(name, cut, sources, results, result, here)
+
+    def _cut_off(self, name: str, asking: list[TrackedTensor], results: list[Any], result: object, here: Place) -> None:
+        """Process a call whose results do not have the graph of its arguments."""
+        made = self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here)
+        if name == "normal":
+            self.drawn[here] = made
+        self._mark_detached(made, results, result)
+        behind = frozenset(source.id for source in asking)  # a view of a value, made without recording, may be one
+        behind = behind.union(*(self._behind.get(number, ()) for number in behind))
+        self._behind |= dict.fromkeys((one.id for _, one in results), behind)
+
+    def _pass_on(
+        self, name: str, cut: Cut, sources: list[TrackedTensor], results: list[Any], result: object, here: Place
+    ) -> None:
+        """Process a call whose arguments an earlier line has cut off, such as `item` in `h.detach().item()`."""
+        if cut.place == here and _returns_python_values(result) and not _is_array(result):
+            self.cuts.setdefault((here, name), Cut(here, name, cut.sources))
+        self._mark_detached(self._as_array(cut, here) if _is_array(result) else cut, results, result)
+        known = [self._behind[source.id] for source in sources if source.id in self._behind]
+        if known and len(known) == sum(source.id in self._of_value for source in sources):
+            self._behind |= dict.fromkeys((one.id for _, one in results), frozenset[int]().union(*known))
 
     def _access_gradient(
         self, name: str, inputs: list[Any], sources: list[TrackedTensor], result: object, here: Place
