@@ -83,18 +83,7 @@ class SubmissionRun:
             if source_cell is not None and source_cell.kind in ("manual", "task"):
                 self.grades[source_cell.id] = _manual_grade(cell, source_cell)
             if source_cell is not None and source_cell.kind == "test":
-                grade = self.grades.get(source_cell.id) or _not_run(source_cell, self.ended)
-                if any_prediction and grade.status == "incorrect" and _is_wrong_prediction(cell, source_cell):
-                    grade = msgspec.structs.replace(grade, status="completed", points=source_cell.points)
-                answers = {answer.id for answer in self.source.answers_of(source_cell)}
-                if grade.status == "incorrect" and answers and answers <= unchanged:
-                    grade = msgspec.structs.replace(grade, status="not attempted")
-                self.grades[source_cell.id] = grade
-                shown: dict[str, Any] = {"status": grade.status, "hidden": grade.hidden, "kind": grade.kind}
-                shown |= {"line": grade.line} if grade.line else {}
-                if grade.status == "for a person" and not grade.hidden:
-                    shown["reason"] = grade.reason[:]
-                cell.metadata["autograder"] = {**cell.metadata.get("autograder", {}), **shown}
+                self._grade_test(cell, source_cell, unchanged, any_prediction)
         said = (output.get("evalue") for cell, _ in self.cells for output in cell.get("outputs", []))
         about = {"ended": self.ended[:]} if self.ended else {}
         known = stored(self.ended, *(grade.reason for grade in self.grades.values()), *said)
@@ -115,6 +104,22 @@ class SubmissionRun:
             seconds=seconds,
         )
         return _without_messages(whole)
+
+    def _grade_test(
+        self, cell: NotebookNode, source_cell: SourceCell, unchanged: set[str], any_prediction: bool
+    ) -> None:
+        grade = self.grades.get(source_cell.id) or _not_run(source_cell, self.ended)
+        if any_prediction and grade.status == "incorrect" and _is_wrong_prediction(cell, source_cell):
+            grade = msgspec.structs.replace(grade, status="completed", points=source_cell.points)
+        answers = {answer.id for answer in self.source.answers_of(source_cell)}
+        if grade.status == "incorrect" and answers and answers <= unchanged:
+            grade = msgspec.structs.replace(grade, status="not attempted")
+        self.grades[source_cell.id] = grade
+        shown: dict[str, Any] = {"status": grade.status, "hidden": grade.hidden, "kind": grade.kind}
+        shown |= {"line": grade.line} if grade.line else {}
+        if grade.status == "for a person" and not grade.hidden:
+            shown["reason"] = grade.reason[:]
+        cell.metadata["autograder"] = {**cell.metadata.get("autograder", {}), **shown}
 
 
 def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
