@@ -9,7 +9,7 @@ import numpy
 import pandas
 from pandas import arrays
 
-from autograder.grade.wire.plain_values import Codec, NotPlain, codec_of
+from autograder.grade.wire.plain_values import Codec, NotPlain
 
 # fmt: off
 NAMED_DTYPES = frozenset({
@@ -17,34 +17,34 @@ NAMED_DTYPES = frozenset({
 })
 # fmt: on
 """The dtypes of pandas that are determined by their names."""
+NAMED_ARRAYS = ("ArrowStringArray", "BooleanArray", "FloatingArray", "IntegerArray", "StringArray")
 
 
-def _column(values: Any) -> list[Any]:
-    """Return the dtype and the values of a column or index; the dtype is "" if the values determine it."""
-    if isinstance(values.dtype, numpy.dtype):
-        return ["", numpy.asarray(values)]
-    if codec_of(type(values.array)) is not None:
-        return ["", values.array]
+def _column(values: Any) -> Any:
+    """Return the values of a column or index as an array, which determines its dtype."""
+    return numpy.asarray(values) if isinstance(values.dtype, numpy.dtype) else values.array
+
+
+def _named(values: Any) -> list[Any]:
     if str(values.dtype) not in NAMED_DTYPES:
-        raise NotPlain(f"a column of dtype {values.dtype!s:.80}")
+        raise NotPlain(f"an array of dtype {values.dtype!s:.80}")
     return [str(values.dtype), list(values)]
 
 
-def _decode_column(dtype: str, values: Any) -> Any:
-    if dtype and dtype not in NAMED_DTYPES:
+def _decode_named(dtype: str, values: Any) -> Any:
+    if dtype not in NAMED_DTYPES:
         raise ValueError
-    return pandas.array(values, dtype=dtype) if dtype else values
+    return pandas.array(values, dtype=dtype)
 
 
-def _series(attributes: Any, name: Any, index: Any, dtype: str, values: Any) -> Any:
-    column = _decode_column(dtype, values)
+def _series(attributes: Any, name: Any, index: Any, column: Any) -> Any:
     series = pandas.Series(column, index=index, name=name, dtype=column.dtype)
     series.attrs = attributes
     return series
 
 
 def _table(attributes: Any, index: Any, names: Any, *columns: Any) -> Any:
-    parts = {position: _series({}, None, index, *column) for position, column in enumerate(columns)}
+    parts = {position: _series({}, None, index, column) for position, column in enumerate(columns)}
     table = pandas.DataFrame(parts, index=index)
     table.columns, table.attrs = names, attributes
     return table
@@ -55,8 +55,7 @@ def _table_parts(value: Any) -> list[Any]:
     return [dict(value.attrs), value.index, value.columns, *columns]
 
 
-def _index(name: Any, frequency: str | None, dtype: str, values: Any) -> Any:
-    column = _decode_column(dtype, values)
+def _index(name: Any, frequency: str | None, column: Any) -> Any:
     index = pandas.Index(column, dtype=column.dtype, name=name, tupleize_cols=False)
     if frequency is not None:
         index.freq = frequency
@@ -65,7 +64,7 @@ def _index(name: Any, frequency: str | None, dtype: str, values: Any) -> Any:
 
 def _index_parts(value: Any) -> list[Any]:
     has_frequency = value.dtype.kind in "Mm" and getattr(value, "freq", None) is not None
-    return [value.name, value.freqstr if has_frequency else None, *_column(value)]
+    return [value.name, value.freqstr if has_frequency else None, _column(value)]
 
 
 def _time(value: Any) -> list[Any]:
@@ -93,7 +92,7 @@ def pandas_codecs() -> dict[type, Codec]:
     ]
     forms = [
         (pandas.DataFrame, _table_parts, _table),
-        (pandas.Series, lambda v: [dict(v.attrs), v.name, v.index, *_column(v)], _series),
+        (pandas.Series, lambda v: [dict(v.attrs), v.name, v.index, _column(v)], _series),
         (
             pandas.RangeIndex,
             lambda v: [v.start, v.stop, v.step, v.name],
@@ -112,10 +111,12 @@ def pandas_codecs() -> dict[type, Codec]:
         (pandas.Timestamp, _time, _decode_time(pandas.Timestamp)),
         (arrays.DatetimeArray, _time, lambda *parts: _decode_time(pandas.DatetimeIndex)(*parts).array),
         (pandas.Timedelta, lambda v: [v.to_numpy()], pandas.Timedelta),
+        (arrays.TimedeltaArray, lambda v: [v.to_numpy()], pandas.array),
         (pandas.Period, lambda v: [v.ordinal, v.freqstr], lambda n, f: pandas.Period(ordinal=n, freq=f)),
         (arrays.PeriodArray, lambda v: [v.asi8, v.freqstr], lambda n, f: arrays.PeriodArray(n, dtype=f"period[{f}]")),
         (pandas.Interval, lambda v: [v.left, v.right, v.closed], pandas.Interval),
         (arrays.IntervalArray, lambda v: [v.left, v.right, v.closed], arrays.IntervalArray.from_arrays),
+        *((getattr(arrays, name), _named, _decode_named) for name in NAMED_ARRAYS),
         (type(pandas.NaT), lambda value: [], lambda: pandas.NaT),
         (type(pandas.NA), lambda value: [], lambda: pandas.NA),
     ]

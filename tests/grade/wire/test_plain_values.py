@@ -306,6 +306,10 @@ def test_a_column_keeps_its_dtype(name):
     """pandas' own comparison finds no difference, exact in dtype and index, alone and in a table with others."""
     series = COLUMNS[name].rename(name)
     pd.testing.assert_series_equal(decode(encode(series)), series, check_freq=True)
+    array = decode(encode(series.unique()))  # of pandas 3, also for text
+    assert type(series.unique()) is type(array)
+    assert array.dtype == series.dtype
+    pd.testing.assert_series_equal(pd.Series(array), pd.Series(series.unique()))
     table = pd.DataFrame({name: series, "other": [1, 2, 3]}, index=["x", "y", "z"])
     table.attrs["unit"] = "m"
     back = decode(encode(table))
