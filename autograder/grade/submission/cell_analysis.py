@@ -282,6 +282,9 @@ class SubmissionText:
         for cell in reversed(self._cells):
             for part in reversed(statements(cell)):
                 if name in bound_names(part):
+                    if isinstance(part, ast.Assign) and isinstance(part.value, ast.Name):
+                        name = part.value.id  # another name of a function that is defined before
+                        continue
                     is_function = isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)) and part.name == name
                     return ast.get_source_segment(transformed(cell), part) if is_function else None
         return None

@@ -61,6 +61,13 @@ def test_the_last_definition_counts():
     assert text.code("g") is None
 
 
+def test_another_name_of_a_function_has_its_source():
+    """As in one kernel, where `inspect.getsource(f)` is the text of the first `f`: a name that is bound later changes nothing."""
+    text = SubmissionText(["def f(x):\n    return x", "kept = f\ndef f(x):\n    return -x\ng = f", "f = g = kept"])
+    assert "def f(x):\n    return x" == text.definition("f") == text.definition("g")
+    assert SubmissionText(["def h(): pass\nf = h\nf, g = g, f"]).definition("f") is None
+
+
 NOT_PYTHON = ["def f():\n        x = 1\n    y = 2", "def f(:", "\0", '"' * 3, "!ls\n  %%x", "f(" * 300]
 
 
@@ -77,6 +84,11 @@ IN_PROCESS = {
     "an item of a result is set": (ROWS, "g = grid(2)\ng[0][0] = 1\nassert g == [[1, 0], [0, 0]]"),
     "a method changes a result": (ROWS, "g = grid(2)\nfor row in g:\n    row.append(1)\nassert g == [[0, 0, 1]] * 2"),
     "a result is changed in a function": (ROWS, "def t():\n    g = grid(2)\n    g[0][0] = 1\n    assert g[1][0] == 0\nt()"),
+    # nbgrader's own example (`nbgrader quickstart`, 0.9.6)
+    "a name of the answers is deleted for a while": (
+        answer("a", "def squares(n):\n    return [n]\ndef total(n):\n    return sum(squares(n))"),
+        "kept = squares\ndel squares\ntry:\n    total(1)\nexcept NameError:\n    pass\nfinally:\n    squares = kept",
+    ),
     # an answer that sets the option itself, or depends on it
     "a context changes a setting": (ROWS, "import numpy as np\nwith np.errstate(all='raise'):\n    assert grid(1) == [[0]]"),
     "warnings are recorded": (
@@ -113,6 +125,15 @@ def test_a_test_that_plain_values_cannot_judge_runs_in_process(name):
     kind = source(solution, graded_cell("t", text)).kinds["t"]
     assert "in process" == kind.kind
     assert kind.reason
+
+
+def test_no_reason_claims_a_setting_that_only_may_change():
+    """A test's own stopwatch changes none, but no reader of the text can tell."""
+    text = (
+        "class Timer:\n    def __enter__(self): ...\n    def __exit__(self, *_): ...\nwith Timer() as t:\n    grid(1)"
+    )
+    kind = source(ROWS, graded_cell("t", text)).kinds["t"]
+    assert "it calls the answer within `with Timer()`, which may change a setting" == kind.reason
 
 
 @pytest.mark.parametrize("name", OUTSIDE)

@@ -24,6 +24,7 @@ from autograder.grade.submission.cell_analysis import (
     assigned,
     cell_names,
     changed_names,
+    global_reads,
     has_code,
     root,
     statements,
@@ -131,7 +132,7 @@ class _NameOwners:
         answers = [names for cell, names in zip(cells, self.names, strict=True) if cell.is_answer]
         teachers = [names for cell, names in zip(cells, self.names, strict=True) if cell.kind == "teacher"]
         self.answered = frozenset[str]().union(*(names.binds for names in answers))
-        self.read_late = frozenset[str]().union(*(names.late for names in answers)) - self.answered
+        self.read_late = frozenset[str]().union(*(global_reads(_text(cell)) for cell in cells if cell.is_answer))
         self.classes = frozenset[str]().union(*(names.classes for names in answers))
         self.given = frozenset[str]().union(*(names.binds for names in teachers))
         self.files = student_files | {text for cell in cells if cell.is_answer for text in _file_names(cell.full)}
@@ -235,9 +236,9 @@ class _NameOwners:
         if changed := names.changes & students & self.answered:
             return f"it changes `{min(changed)}`, which is the student's"
         shared = (names.binds - names.imports.keys() - names.functions) & self.read_late
-        if shared := shared - self.given:
-            return f"the answers read `{min(shared)}`, which it binds"
-        if replaced := (names.functions | names.classes) & self.answered:
+        if foreign := shared - self.given - self.answered:
+            return f"the answers read `{min(foreign)}`, which it binds"
+        if replaced := (names.functions | names.classes | shared) & self.answered:
             return f"it replaces `{min(replaced)}`"
         functions = {name for name in students if self._is_function(name, index)}
         nodes = list(_nodes(cell.text))
@@ -250,8 +251,8 @@ class _NameOwners:
                 return f"it reads `.{node.attr}`"
         if functions and self._draws_randomly(index) and any(_is_call_named(node, SEEDS) for node in nodes):
             return "it seeds a random generator"
-        if functions and (setting := _changes_settings(nodes, functions | names.functions)):
-            return f"it calls the answer while `{setting}` changes a setting"
+        if functions and (reason := _changes_settings(nodes, functions | names.functions)):
+            return reason
         if result := _changed_results(nodes, students):
             return f"it changes `{result}`, which an answer returned"
         return None
@@ -316,16 +317,16 @@ def _is_call_named(node: ast.AST, names: Collection[str]) -> TypeGuard[ast.Call]
 
 
 def _changes_settings(nodes: list[ast.AST], functions: Collection[str]) -> str | None:
-    """Return the call that changes a setting of the process while one of the functions may be called; None without one."""
+    """Return the reason if the process may have other settings while one of the functions is called; None otherwise."""
     for node in nodes:
         if _is_call_named(node, SETTINGS):
-            return _called(node)
+            return f"it calls the answer while `{_called(node)}` changes a setting"
         if isinstance(node, (ast.With, ast.AsyncWith)) and any(
             isinstance(inner, ast.Name) and inner.id in functions for part in node.body for inner in ast.walk(part)
         ):
             for item in node.items:
                 if not _is_call_named(item.context_expr, PLAIN_CONTEXTS):
-                    return ast.unparse(item.context_expr)
+                    return f"it calls the answer within `with {ast.unparse(item.context_expr)}`, which may change a setting"
     return None
 
 
