@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -18,6 +19,8 @@ from autograder.grade.submission.cell_analysis import transformed
 
 Kind = Literal["test", "manual", "answer", "task", "teacher", "text"]
 Process = Literal["", "one", "two"]
+# The first line of a function or a loop does nothing without its body.
+DOES_NOTHING = re.compile(r"|#.*|pass|\.\.\.|raise NotImplementedError\b.*|.*:")
 
 
 class SourceError(InputError):
@@ -92,8 +95,8 @@ class SourceCell(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_model_answer(self) -> bool:
-        """Whether the source contains an answer that differs from the text that was handed out."""
-        return self.full != self.text
+        """Whether the source contains an answer that does something, and not the same as the text that was handed out."""
+        return _doing(self.full) not in ([], _doing(self.text))
 
     @property
     def hides(self) -> bool:
@@ -194,6 +197,10 @@ def _settings(about: Any, name: str) -> tuple[Process, bool]:
             f'{{"process": "two"}} and {{"counts": true}}'
         )
     return process, counts
+
+
+def _doing(text: str) -> list[str]:
+    return [line for line in map(str.strip, text.splitlines()) if not DOES_NOTHING.fullmatch(line)]
 
 
 def _authors_answer(cells: tuple[BundledCell, ...]) -> str:
