@@ -28,7 +28,7 @@ from pygments.lexers import PythonLexer
 from autograder.grade.clean.harmless_cells import harmless_picture_size
 from autograder.grade.clean.harmless_html import FORMATS, harmless_page, raster_base64
 from autograder.grade.clean.harmless_text import JOINER, harmless_text
-from autograder.grade.submission.cell_analysis import error_of_definition
+from autograder.grade.submission.cell_analysis import failed_definition
 from autograder.locale.languages import language, language_of, use_language
 from autograder.locale.line_breaks import split_rows
 from autograder.locale.stored_messages import read_stored
@@ -247,7 +247,6 @@ SIGNS = {
 }
 """The sign and the words for each result."""
 
-
 KINDS = {
     "declarative": translatable("compared with expected data"),
     "plain data": translatable("run in a separate process"),
@@ -308,12 +307,13 @@ def _template() -> jinja2.Template:
 
 
 def _missing(cell: NotebookNode, notebook: NotebookNode) -> str:
-    """Return why a name that a test did not find is missing; "" if no cell that ended with an error defines it."""
+    """Return why a name that a test did not find is missing; "" if no cell before it that ended with an error defines it."""
     said = [output.evalue for output in cell.get("outputs", []) if output.get("ename") in ("NameError", "Missing")]
     match = UNDEFINED.search(said[0]) if said else None
-    if not match or not (error := error_of_definition(match[1], notebook.cells)):
+    test = cell.metadata.nbgrader.grade_id
+    if not match or not (failed := failed_definition(match[1], notebook.cells, test)):
         return ""
-    return translated("The cell that defines {name} ended with an error: {error}", name=match[1], error=error)
+    return translated("The cell that defines {name} ended with an error: {error}", name=failed[0], error=failed[1])
 
 
 def _shown(number: int, exercise: GradedExercise, notebook: NotebookNode, budget: RenderBudget) -> dict[str, Any]:

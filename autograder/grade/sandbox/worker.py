@@ -212,7 +212,7 @@ class _Worker:
         if isinstance(target, types.FunctionType):
             return messages.NameDescription("function", kind)
         if isinstance(target, type):
-            return messages.NameDescription("class", kind)
+            return messages.NameDescription("class", "class")  # not the name of its metaclass
         if isinstance(target, types.ModuleType):
             return messages.NameDescription("module", kind)
         try:

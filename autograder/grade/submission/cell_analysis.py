@@ -8,7 +8,7 @@ import copy
 import functools
 import re
 import symtable
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nbformat import NotebookNode
@@ -209,16 +209,25 @@ def has_code(text: str) -> bool:
 
 
 DEFINITION = re.compile(r"^(?:async +)?(?:def|class) +(\w+)|^(\w+) *(?::[^=\n]+)?=(?!=)", re.MULTILINE)
+UNDEFINED = re.compile(r"(\w+)'? is not defined")
 SYNTAX_FILE = re.compile(r" \(.*, line (\d+)\)$")  # a reader does not know IPython's name for a cell
 
 
-def error_of_definition(name: str, cells: Iterable[NotebookNode]) -> str:
-    """Return the error that ended the cell which defines a name, perhaps not in valid Python; "" if none did."""
-    for cell in cells:
-        for output in cell.get("outputs", []) if name in sum(DEFINITION.findall(cell.source), ()) else ():
-            if output.output_type == "error":
-                return SYNTAX_FILE.sub(r", line \1", f"{output.ename}: {output.evalue}")
-    return ""
+def failed_definition(name: str, cells: Sequence[NotebookNode], test: str) -> tuple[str, str] | None:
+    """Return a name and the error that ended the cell which defines it, perhaps not in valid Python; None if none did.
+
+    The cell is before the test with this id, and defines the given name; if it lacked another name, it is the cell to
+    which this leads.
+    """
+    for index, cell in enumerate(cells):
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == test:
+            break
+        errors = [output for output in cell.get("outputs", []) if output.output_type == "error"]
+        if errors and (name in cell_names(cell.source).binds or name in sum(DEFINITION.findall(cell.source), ())):
+            error = SYNTAX_FILE.sub(r", line \1", f"{errors[0].ename}: {errors[0].evalue}")
+            lacked = UNDEFINED.search(error)
+            return (lacked and failed_definition(lacked[1], cells[:index], test)) or (name, error)
+    return None
 
 
 def names_bound_before(text: str, line: int) -> set[str]:

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from autograder.errors import UnfinishedError, printable
 from autograder.grade.backends.grading_job import Backend, Job
-from autograder.grade.submission.cell_analysis import error_of_definition
+from autograder.grade.submission.cell_analysis import UNDEFINED, failed_definition
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.teacher.cell_kinds import DEPENDENT, Kind
 from autograder.grade.submission.teacher.source import (
@@ -34,7 +34,6 @@ from autograder.grade.submission.teacher.source import (
 
 IN_PROCESS: Kind = "in process"
 LONGEST_QUOTE, LONGEST_LINE = 400, 120
-UNDEFINED = re.compile(r"(\w+)'? is not defined")
 SYNTAX_ERROR = re.compile(r" \(<ipython-input[^)]*>, line (\d+)\)")
 BETWEEN_LINES = 10  # of a long list of submissions, every tenth step is printed
 NOT_JUDGED = "this test could not be judged: "
@@ -223,7 +222,7 @@ def _plan(source: AssignmentSource, decisions: dict[str, _Decision], plan: Gradi
 def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_process: bool = False) -> _Decision:
     """Return how a test is judged, from the grades of its model answer by the plan and with every test in process."""
     kind, planned, inside = _kind(runs.plan, cell), runs.model[cell.id], runs.in_process[cell.id]
-    got = f"the model answer {_got(planned, cell.text)}"
+    got = f"the model answer {_got(planned, cell)}"
     if _is_full(planned):
         finding = f"in process, as nbgrader runs it, the model answer {_got(inside)}"
         return _Decision(kind, finding=None if _is_full(inside) else finding)
@@ -242,10 +241,11 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
         return _Decision(kind, finding=f"{got}: repair the answer or the test, unless that is meant")
     if asks_no_model:
         return _Decision(kind)
-    has_reason = planned.points is None or bool(planned.line) or SETUP_FAILED in planned.reason
-    decisive = planned if has_reason and MISSING_MODULE not in inside.reason else inside
-    advice = "install the module for this Python, repair the test" if MISSING_MODULE in decisive.reason else "repair it"
-    failed = f"its own model answer {_got(decisive, cell.text, runs.answered)}"
+    # That a value cannot leave its process is not the reason if the test fails in that process too.
+    has_reason = planned.points is not None and (planned.line or SETUP_FAILED in planned.reason)
+    decisive = planned if has_reason else inside
+    failed = f"its own model answer {_got(decisive, cell, runs.answered)}"
+    advice = "install the module for this Python, repair the test" if MISSING_MODULE in failed else "repair it"
     return _Decision(None, f"{failed}, so a person has to grade it: {advice}, or {COUNTS}")
 
 
@@ -289,16 +289,17 @@ def _is_full(grade: CellGrade) -> bool:
     return grade.points == grade.max_points
 
 
-def _got(grade: CellGrade, text: str = "", answered: str = "") -> str:
+def _got(grade: CellGrade, cell: SourceCell | None = None, answered: str = "") -> str:
     reason = shorten(grade.reason.removeprefix(NOT_JUDGED), LONGEST_QUOTE, placeholder=" ...")
     broken = SYNTAX_ERROR.search(reason)  # the test is not Python
     reason, number = SYNTAX_ERROR.sub("", reason), int(broken[1]) if broken else grade.line
-    if reason and text and 0 < number <= len(text.splitlines()):  # an `assert` without a message does not show more
-        line = shorten(text.splitlines()[number - 1], LONGEST_LINE, placeholder=" ...")
+    lines = cell.text.splitlines() if cell else []
+    if reason and 0 < number <= len(lines):  # an `assert` without a message does not show more
+        line = shorten(lines[number - 1], LONGEST_LINE, placeholder=" ...")
         reason = f"{reason}, in line {number}: {line}"
-    if answered and (name := UNDEFINED.search(reason)):
-        error = error_of_definition(name[1], nbformat.v4.reads(answered).cells)
-        reason += f"; the cell that defines {name[1]} ended with {error}" if error else ""
+    if cell and answered and (name := UNDEFINED.search(reason)):
+        failed = failed_definition(name[1], nbformat.v4.reads(answered).cells, cell.id)
+        reason += "; the cell that defines {} ended with {}".format(*failed) if failed else ""
     quoted = f" ({reason})" if reason else ""
     if grade.points is None:
         return f"cannot be judged{quoted}"

@@ -200,6 +200,36 @@ def test_a_teachers_cell_that_fails_is_the_reason(validated):
     assert "(the teacher's cell ended with ModuleNotFoundError: No module named 'no_such_module')" in cell.findings[0]
 
 
+def test_the_first_cell_that_failed_is_the_reason(validated):
+    """A test in process finds a name missing for want of another, which a module should give: the teacher has to install that."""
+    cells = [teacher("import no_such_module\nfrom math import pi"), answer("a", "x = pi"), answer("b", "y = x")]
+    inside = graded_cell("t", "assert y > 3", autograder={"process": "one"})
+    later = [answer("c", "z = y"), graded_cell("u", "assert late"), answer("d", "late = 1\n1 / 0")]
+    cell, other = validated(nbformat.v4.new_notebook(cells=[*cells, inside, *later])).cells
+    assert "the cell that defines" not in other.findings[0]  # a later cell is not the reason
+    said = "(name 'y' is not defined; the cell that defines pi ended with ModuleNotFoundError: "
+    assert (
+        said + "No module named 'no_such_module'), so a person has to grade it: install the module" in cell.findings[0]
+    )
+
+
+def test_that_a_value_cannot_cross_is_no_reason_if_the_test_fails_anyway(validated):
+    """Such as the test of a value whose type a new release of a library has changed: the teacher has to repair that."""
+    cells = [
+        answer("a", "rows = (row for row in [1])"),
+        graded_cell("t", "assert isinstance(rows, list), 'not a list'"),
+    ]
+    (cell,) = validated(nbformat.v4.new_notebook(cells=cells)).cells
+    assert "its own model answer gets 0 of 1 (not a list), so a person has to" in cell.findings[0]
+
+
+def test_a_class_is_called_a_class(validated):
+    """Not by the name of its type, as in "a ABCMeta"."""
+    cells = [answer("a", "import abc\nBox = abc.ABC\nbox = Box()"), graded_cell("t", "assert isinstance(box, Box)")]
+    (cell,) = validated(nbformat.v4.new_notebook(cells=cells)).cells
+    assert "(the value of Box cannot leave its process: a class)" in cell.findings[0]
+
+
 def test_a_setup_cell_that_fails_after_an_answer_stops_nothing(validated):
     """Only the test that needs the cell does not give points."""
     cells = [teacher('missing = open("nowhere").read()'), graded_cell("second", "assert missing == 'x' and f(3) == 9")]
@@ -256,10 +286,19 @@ def test_a_test_that_fails_as_planned_gives_points_to_nobody(validated):
     assert "if the test runs alone in its process, the model answer gets 0 of 1" in report.cells[1].findings[0]
 
 
-def test_no_test_of_an_unanswered_source_is_called_wrong(validated):
-    """Not the second test of an answer either."""
+@pytest.mark.parametrize(
+    "unanswered",
+    [
+        "# YOUR CODE HERE\nraise NotImplementedError()",
+        "### BEGIN SOLUTION\n\n### END SOLUTION",
+        "def f(x):\n    ### BEGIN SOLUTION\n    pass\n    ### END SOLUTION",
+        "def f(x):\n    # the square\n    ...",
+    ],
+)
+def test_no_test_of_an_unanswered_source_is_called_wrong(validated, unanswered):
+    """Not the second test of an answer either; nor if the course has a solution that does nothing, which nbgrader grades as any."""
     cells = [answer("a", ""), graded_cell("t", "assert f(3) == 9"), graded_cell("u", "assert f(4) == 16")]
-    cells[0].source = "# YOUR CODE HERE\nraise NotImplementedError()"
+    cells[0].source = unanswered
     assert [(None, 0.0, OUTSIDE, ())] * 2 == list(map(in_short, validated(nbformat.v4.new_notebook(cells=cells)).cells))
 
 
