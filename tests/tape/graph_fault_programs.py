@@ -84,6 +84,16 @@ PROGRAMS = (
             w.data - 0.1 * w.grad  # fault
             w.grad = None
         """, (("w.data - 0.1", "w.data -= 0.1"),)),
+    FaultyProgram("gradients clipped into no tensor", "step without effect", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            for p in net.parameters():
+                torch.clamp(p.grad, -0.1, 0.1)  # fault
+            optimizer.step()
+        """, (("torch.clamp(p.grad, ", "p.grad.clamp_("),)),
     FaultyProgram("gradients clipped after the step", "gradients clipped before backward", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

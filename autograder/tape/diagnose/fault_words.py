@@ -33,6 +33,7 @@ T = TypeVar("T", bound=ast.stmt)
 Sources = dict[int, tuple[TrackedTensor, int | None]]
 ITS_INPUT = Message("cut.its_input|its input")
 A_PARAMETER = Message("tensor.a_parameter|a parameter")
+ITS_PARAMETERS = Message("optimizer.its_parameters|its parameters")
 NAMELESS = Message("tensor.nameless|a tensor")
 
 

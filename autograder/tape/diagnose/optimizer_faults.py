@@ -11,6 +11,7 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
     A_PARAMETER,
     COPIED,
+    ITS_PARAMETERS,
     FaultKind,
     and_more,
     around,
@@ -25,6 +26,7 @@ from autograder.tape.diagnose.fault_words import (
     recorded_steps,
     tensors_of,
 )
+from autograder.tape.diagnose.unused_updates import NO_EFFECT
 from autograder.tape.observe.left_gradients import LeftGradient
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.optimizer_steps import OptimizerSteps
@@ -33,7 +35,6 @@ from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 from autograder.tape.run.storages import Memory
 
-ITS_PARAMETERS = Message("optimizer.its_parameters|its parameters")
 _UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_grad=)?(True)?\)")
 _LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(ranspose)?Backward")
 _CONVERTED = re.compile(r"Parameter\(.*\)\.(double|float|half|bfloat16|to|cuda|cpu)\(")
@@ -389,55 +390,6 @@ def _optimizer_in(text: str) -> str:
     return "optimizer" if found is None else found[2] if found[2] and "scaler" in found[1].lower() else found[1]
 
 
-def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the steps of an optimizer that changed no parameter in any step, although a gradient was not zero."""
-    for steps in evidence.state.flow.steps.idle.found.values():
-        if not steps or any(step.is_rounded for step in steps):
-            continue
-        # A warm-up may start with a learning rate of zero.
-        if not steps[0].has_rate and (len(steps) == 1 or evidence.runs.excerpt is not None):
-            continue
-        effect = "optimizer.no_rate|no step changes {names}, because the learning rate is 0."
-        change = "optimizer.set_rate|Set a learning rate above 0."
-        if steps[0].has_rate:
-            effect = "optimizer.no_step_changes|no step that was recorded changes {names}, although its gradient is not zero."
-            change = "optimizer.write|Write the new values into the parameters in place, under torch.no_grad()."
-        yield NO_EFFECT.about(
-            evidence.state, steps[0].parameters, steps[0].place, effect, change, nameless=ITS_PARAMETERS
-        )
-    yield from _not_stored(evidence)
-
-
-def _not_stored(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the statements of loops that compute an update and do not store it, without those of steps without effect."""
-    idle = evidence.state.flow.steps.idle.found.values()
-    known = {(steps[0].place.file, steps[0].place.line) for steps in idle if steps}
-    loops = evidence.nodes(ast.For, ast.While)
-    statements = {node: file for file, loop in loops for node in ast.walk(loop) if isinstance(node, ast.Expr)}
-    for statement, file in statements.items():
-        update = _as_update(statement.value)
-        if update and (file, statement.lineno) not in known:
-            code = ast.unparse(statement)
-            yield NO_EFFECT.at(
-                Place(file, statement.lineno, code),
-                "optimizer.not_stored|`{code}` computes new values from a gradient and stores them nowhere.",
-                "optimizer.store|Write them in place, under torch.no_grad() if needed: `{update}`.",
-                code=code, update=update,
-            )  # fmt: skip
-
-
-def _as_update(value: ast.expr) -> str:
-    """Return the statement that stores a result such as `w - 0.1 * w.grad` in its first operand; "" for another expression."""
-    match value:
-        case ast.BinOp(left=ast.Name() | ast.Attribute() as left, op=ast.Add() | ast.Sub() as sign, right=right):
-            update = f"{ast.unparse(left)} {'-' if isinstance(sign, ast.Sub) else '+'}= {ast.unparse(right)}"
-        case ast.Call(func=ast.Attribute(attr="add" | "sub" | "addcdiv" | "addcmul" as name, value=owner)):
-            update = ast.unparse(value).replace(f"{ast.unparse(owner)}.{name}(", f"{ast.unparse(owner)}.{name}_(", 1)
-        case _:
-            return ""
-    return update if ".grad" in update else ""
-
-
 def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements that name a method without a call, and the optimizers of a loop without a step."""
     for file, node in evidence.nodes(ast.Expr):
@@ -490,5 +442,4 @@ CLEARED = FaultKind("gradient cleared before the step", _cleared)
 CLIPPED = FaultKind("gradients clipped before backward", _clipped_early, after_error=False)
 USED_AGAIN = FaultKind("gradient not cleared", _used_again)
 LEFT = FaultKind("gradient of another loss", _left, after_error=False)
-NO_EFFECT = FaultKind("step without effect", _without_effect, after_error=False)
 KINDS = (NOT_CALLED, FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, CLIPPED, NO_EFFECT, USED_AGAIN, LEFT)

@@ -1,0 +1,69 @@
+"""Find updates that change no tensor: steps without effect, and results that are not stored."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.fault_words import ITS_PARAMETERS, FaultKind
+from autograder.tape.recording.verdict_types import GraphFault, Place
+
+_OUT_OF_PLACE = {"add", "sub", "mul", "div", "addcdiv", "addcmul", "clamp", "clip", "nan_to_num"}
+
+
+def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the steps of an optimizer that changed no parameter in any step, although a gradient was not zero."""
+    for steps in evidence.state.flow.steps.idle.found.values():
+        if not steps or any(step.is_rounded for step in steps):
+            continue
+        # A warm-up may start with a learning rate of zero.
+        if not steps[0].has_rate and (len(steps) == 1 or evidence.runs.excerpt is not None):
+            continue
+        effect = "optimizer.no_rate|no step changes {names}, because the learning rate is 0."
+        change = "optimizer.set_rate|Set a learning rate above 0."
+        if steps[0].has_rate:
+            effect = "optimizer.no_step_changes|no step that was recorded changes {names}, although its gradient is not zero."
+            change = "optimizer.write|Write the new values into the parameters in place, under torch.no_grad()."
+        yield NO_EFFECT.about(
+            evidence.state, steps[0].parameters, steps[0].place, effect, change, nameless=ITS_PARAMETERS
+        )
+    yield from _not_stored(evidence)
+
+
+def _not_stored(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the statements of loops that compute an update and do not store it, without those of steps without effect."""
+    idle = evidence.state.flow.steps.idle.found.values()
+    known = {(steps[0].place.file, steps[0].place.line) for steps in idle if steps}
+    loops = evidence.nodes(ast.For, ast.While)
+    statements = {node: file for file, loop in loops for node in ast.walk(loop) if isinstance(node, ast.Expr)}
+    for statement, file in statements.items():
+        update = _as_update(statement.value)
+        if update and (file, statement.lineno) not in known:
+            code = ast.unparse(statement)
+            yield NO_EFFECT.at(
+                Place(file, statement.lineno, code),
+                "optimizer.not_stored|`{code}` computes new values and stores them nowhere.",
+                "optimizer.store|Write them in place, under torch.no_grad() if needed: `{update}`.",
+                code=code, update=update,
+            )  # fmt: skip
+
+
+def _as_update(value: ast.expr) -> str:
+    """Return the statement that stores the result of `w - 0.1 * w.grad` or `w.grad.clamp(-1, 1)` in `w`; "" for another expression."""
+    match value:
+        case ast.BinOp(left=ast.Name() | ast.Attribute() as left, op=ast.Add() | ast.Sub() as sign, right=right):
+            update = f"{ast.unparse(left)} {'-' if isinstance(sign, ast.Sub) else '+'}= {ast.unparse(right)}"
+        case ast.Call(func=ast.Attribute(attr=name, value=owner), args=given) if name in _OUT_OF_PLACE:
+            if ast.unparse(owner) == "torch" and given:  # the tensor is the first argument of a function
+                owner, *given = given
+            call = ast.Call(ast.Attribute(owner, f"{name}_"), given, value.keywords)
+            if ast.unparse(owner).endswith(".data"):
+                return ast.unparse(call)
+            update = ast.unparse(call)
+        case _:
+            return ""
+    return update if ".grad" in update else ""
+
+
+NO_EFFECT = FaultKind("step without effect", _without_effect, after_error=False)
