@@ -81,7 +81,11 @@ def numpy_codecs() -> dict[type, Codec]:
         numpy.record: Codec(
             "numpy.record", lambda value: [numpy.asarray(value).reshape(1)], lambda a: a.view(numpy.recarray)[0]
         ),
-        numpy.dtype: Codec("numpy.dtype", lambda value: ["O" if value.hasobject else _dtype_parts(value)], _any_dtype),
+        numpy.dtype: Codec(
+            "numpy.dtype",
+            lambda value: ["O" if value.hasobject else _dtype_parts(value)],
+            lambda parts: numpy.dtype(object) if parts == "O" else _dtype(parts),
+        ),
         numpy.matrix: Codec("numpy.matrix", lambda value: [numpy.asarray(value)], numpy.asmatrix),
         numpy.recarray: Codec("numpy.recarray", lambda v: [v.view(numpy.ndarray)], lambda a: a.view(numpy.recarray)),
         numpy.ma.MaskedArray: Codec("numpy.masked", _masked_parts, _masked),
@@ -90,16 +94,11 @@ def numpy_codecs() -> dict[type, Codec]:
         numpy.poly1d: Codec(
             "numpy.poly1d", lambda v: [v.coeffs, v.variable], lambda c, v: numpy.poly1d(c, variable=v), True
         ),
-        **{kind: Codec(f"numpy.{kind.__name__}", _terms_of_series, kind, True) for kind in series},
+        **{
+            kind: Codec(f"numpy.{kind.__name__}", lambda v: [v.coef, v.domain, v.window, v.symbol], kind, True)
+            for kind in series
+        },
     }
-
-
-def _terms_of_series(value: Any) -> list[Any]:
-    return [value.coef, value.domain, value.window, value.symbol]
-
-
-def _any_dtype(parts: Any) -> numpy.dtype:
-    return numpy.dtype(object) if parts == "O" else _dtype(parts)
 
 
 def _ufunc(name: str) -> Any:

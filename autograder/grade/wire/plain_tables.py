@@ -9,7 +9,7 @@ import numpy
 import pandas
 from pandas import arrays
 
-from autograder.grade.wire.plain_values import Codec, NotPlain
+from autograder.grade.wire.plain_values import Codec
 
 # fmt: off
 NAMED_DTYPES = frozenset({
@@ -25,13 +25,7 @@ def _column(values: Any) -> Any:
     return numpy.asarray(values) if isinstance(values.dtype, numpy.dtype) else values.array
 
 
-def _named(values: Any) -> list[Any]:
-    if str(values.dtype) not in NAMED_DTYPES:
-        raise NotPlain(f"an array of dtype {values.dtype!s:.80}")
-    return [str(values.dtype), list(values)]
-
-
-def _decode_named(dtype: str, values: Any) -> Any:
+def _named(dtype: str, values: Any) -> Any:
     if dtype not in NAMED_DTYPES:
         raise ValueError
     return pandas.array(values, dtype=dtype)
@@ -116,7 +110,7 @@ def pandas_codecs() -> dict[type, Codec]:
         (arrays.PeriodArray, lambda v: [v.asi8, v.freqstr], lambda n, f: arrays.PeriodArray(n, dtype=f"period[{f}]")),
         (pandas.Interval, lambda v: [v.left, v.right, v.closed], pandas.Interval),
         (arrays.IntervalArray, lambda v: [v.left, v.right, v.closed], arrays.IntervalArray.from_arrays),
-        *((getattr(arrays, name), _named, _decode_named) for name in NAMED_ARRAYS),
+        *((getattr(arrays, name), lambda v: [str(v.dtype), list(v)], _named) for name in NAMED_ARRAYS),
         (type(pandas.NaT), lambda value: [], lambda: pandas.NaT),
         (type(pandas.NA), lambda value: [], lambda: pandas.NA),
     ]

@@ -281,10 +281,6 @@ def _zone_info(value: zoneinfo.ZoneInfo) -> list[Any]:
     return [value.key]
 
 
-def _zone(value: datetime.timezone) -> list[Any]:
-    return [value.utcoffset(None), value.tzname(None)]
-
-
 def _decode_zone(offset: datetime.timedelta, name: str) -> datetime.timezone:
     zone = datetime.timezone(offset)
     return zone if zone.tzname(None) == name else datetime.timezone(offset, name)
@@ -387,7 +383,7 @@ def _python_codecs() -> dict[type, Codec]:
         (datetime.time, _moment, _decode_moment(datetime.time)),
         (datetime.datetime, _moment, _decode_moment(datetime.datetime)),
         (datetime.timedelta, lambda value: [value.days, value.seconds, value.microseconds], datetime.timedelta),
-        (datetime.timezone, _zone, _decode_zone),
+        (datetime.timezone, lambda value: [value.utcoffset(None), value.tzname(None)], _decode_zone),
         (zoneinfo.ZoneInfo, _zone_info, zoneinfo.ZoneInfo),
         (type, _class, _decode_class),
         (type(len), _function, _decode_function),

@@ -211,18 +211,16 @@ class _NameOwners:
 
     def _settings(self, before: int) -> set[int]:
         """Return the teacher's cells that call a function of a module for its effect, such as a seed, a style or an option."""
-        lines = set[int]()
+        lines, imported = set[int](), set[str]()
         for index in range(before):
+            imported |= self.names[index].imports.keys()
             reads = self.names[index].reads - BUILTINS
             if self.cells[index].kind != "teacher" or any(self._is_students(name, index) for name in reads):
                 continue
-            if _calls_for_effect(_text(self.cells[index]), self._imported(index)):
+            if _calls_for_effect(_text(self.cells[index]), imported):
                 lines.add(index)
                 self._collect(reads, index, lines, set(), set())
         return lines
-
-    def _imported(self, before: int) -> set[str]:
-        return {name for names in self.names[: before + 1] for name in names.imports}
 
     def _modules(self, students: set[str], before: int) -> dict[str, str]:
         """Return the student's names that the model binds to a module, or to a part of one."""
