@@ -204,7 +204,7 @@ class GradingTerms:
 
     @cached_property
     def modules(self) -> tuple[str, ...]:
-        """The modules that cells of the sources will make PyTorch import."""
+        """The modules that cells of the sources will import, or will make PyTorch import."""
         cells = (cell for source in self.sources.values() for cell in source.cells)
         return late_modules(cell.text for cell in cells if cell.cell.cell_type == "code")
 

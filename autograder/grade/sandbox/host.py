@@ -244,7 +244,7 @@ def main() -> None:
     with contextlib.suppress(ChannelError, OSError):
         while True:
             _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
-            order = receive(control, Fork, largest=1 << 10)
+            order = receive(control, Fork, largest=1 << 16)
             if order.modules != imported:
                 imported = order.modules
                 _prepare_memory(imported)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Iterable
 
@@ -20,6 +22,9 @@ WARM = (
 FIRST_PLOT = ("matplotlib.pyplot", "matplotlib_inline.backend_inline")
 # Word in a notebook -> modules that import what is loaded on first use. They take most of a second, so only if needed.
 LATE = {"optim": ("autograder.grade.sandbox.first_optimizer",), "plot": FIRST_PLOT, "pylab": FIRST_PLOT}
+IMPORT = re.compile(r"^ *(?:import|from) +([\w.]+)", re.MULTILINE)
+LIBRARIES = {"networkx", "pandas", "scipy", "seaborn", "sklearn", "statsmodels", "sympy"}
+"""Libraries of courses that take up to some seconds to import, and start no threads."""
 
 # The operations of a lesson, run once, so that submissions do not wait for slow first-time work.
 WARM_UP_CELLS = (
@@ -72,15 +77,17 @@ msgspec.msgpack.Decoder(Batch), msgspec.msgpack.Decoder(Reply), msgspec.msgpack.
 
 
 def late_modules(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the modules to import early, because the cells of a notebook import them late."""
+    """Return the modules to import early, because the cells of a notebook import them, or make PyTorch import them."""
     whole = "\n".join(texts)
-    return tuple(dict.fromkeys(module for word, modules in LATE.items() if word in whole for module in modules))
+    late = [module for word, modules in LATE.items() if word in whole for module in modules]
+    return tuple(dict.fromkeys([*late, *(name for name in IMPORT.findall(whole) if name.split(".")[0] in LIBRARIES)]))
 
 
 def import_modules(modules: Iterable[str]) -> None:
-    """Import modules by name."""
+    """Import modules by name; a cell that imports one again raises the error of one that cannot be imported."""
     for name in modules:
-        importlib.import_module(name)
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def import_nbformat() -> None:

@@ -72,11 +72,20 @@ def test_a_cell_does_what_it_does_in_a_kernel(server, text, kind, holds):
 def test_what_a_notebook_loads_late_is_loaded_once_for_all(bubblewrap):
     """PyTorch imports many modules with the first optimizer; for a notebook that uses one, its workers have them already."""
     (name,) = late_modules(["optimizer = torch.optim.SGD(layer.parameters())"])
+    sources = [
+        "import pandas as pd",
+        "from sklearn.metrics import f1_score\nimport helpers, os",
+        "import sklearn.no_such",
+    ]
+    assert ("pandas", "sklearn.metrics", "sklearn.no_such") == late_modules(sources)
     loaded = "import sys; print('torch._dynamo' in sys.modules)"
     with ServerClient(LEVELS["bubblewrap"], Limits()) as server, server.worker({}) as worker:
         before = printed(worker, loaded)
         made = printed(worker, f"import torch; torch.optim.SGD([torch.ones(1)]); {loaded}")
-    with ServerClient(LEVELS["bubblewrap"], Limits(), modules=(name,)) as server, server.worker({}) as worker:
+    with (
+        ServerClient(LEVELS["bubblewrap"], Limits(), modules=("sklearn.no_such", name)) as server,
+        server.worker({}) as worker,
+    ):
         after = printed(worker, loaded)
     assert ("False\n", "True\n", "True\n") == (before, made, after)
 
