@@ -116,7 +116,7 @@ class Judge:
         for name, description in request.names.items():
             if description.kind == "absent":
                 self._shell.user_ns.pop(name, None)
-            elif description.kind == "function":
+            elif description.kind == "function" and (description.text or "inspect" not in request.text):
                 given[name] = function_proxy(name, description.text, calls)
             elif description.kind == "module" and name in request.modules:
                 given[name] = importlib.import_module(request.modules[name])
@@ -131,6 +131,7 @@ class Judge:
 def cannot_leave(name: str, described: messages.NameDescription) -> Message:
     """Return the reason why a test cannot read a value."""
     kind = described.unsendable or f"a {described.type_name}"
+    kind += " that no `def` in the notebook defines" if described.kind == "function" else ""
     return Message("test.value_cannot_leave|the value of {name} cannot leave its process: {kind}", name=name, kind=kind)
 
 

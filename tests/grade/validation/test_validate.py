@@ -328,6 +328,15 @@ def test_made_up_submissions_are_graded_like_others(graded):
     assert {"cubes": 0.0, "squares": 1.0, "none": 0.0} == {name: grade.points for name, grade in grades.items()}
 
 
+def test_an_answer_whose_source_is_not_known_waits_for_a_person(graded):
+    """In one kernel, `inspect.getsource` finds the line of a `lambda`, so 0 points would be wrong."""
+    source = source_of("n", notebook(graded_cell("t", "import inspect\nassert '**' not in inspect.getsource(f)")))
+    submissions = {"": (with_answers(source, {"a": "f = lambda x: x * x"}), GradingPlan(kinds={"t": OUTSIDE}))}
+    (cell,) = graded(source, submissions)[""].cells.values()
+    reason = "the value of f cannot leave its process: a function that no `def` in the notebook defines"
+    assert (None, "for a person", f"this test could not be judged: {reason}") == (cell.points, cell.status, cell.reason)
+
+
 def test_each_step_is_shown(validated, capsys):
     """A line on standard error for each run that begins, with its number; standard output has none."""
     with shown_steps() as on_step:
