@@ -84,6 +84,16 @@ PROGRAMS = (
             w.data - 0.1 * w.grad  # fault
             w.grad = None
         """, (("w.data - 0.1", "w.data -= 0.1"),)),
+    FaultyProgram("a number that a loss is computed from, and one that is printed", "graph cut", "correct", """
+        net, w = nn.Linear(1, 1), nn.Parameter(torch.tensor([1.2]))
+        optimizer = torch.optim.SGD([w, *net.parameters()], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            scale = w.item() - 1  # fault
+            (net(torch.ones(3, 1)) * scale / 2).pow(2).mean().backward()
+            optimizer.step()
+            print("%.2f" % w.item())
+        """, (("w.item() - 1", "w - 1"),)),
     FaultyProgram("gradients clipped into no tensor", "step without effect", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

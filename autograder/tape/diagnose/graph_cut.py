@@ -102,7 +102,14 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     known = [cut for cut in flow.cuts.values() if cut.behind is None or not cut.behind.used_at]
     fronts = [cut for cut in known if cut in new_leaves]
     others = [cut for cut in reversed(known) if cut not in fronts]
-    cuts = [*fronts, *sorted(others, key=lambda cut: not cut.used_at)]
+    made = _places_of_nodes(state)
+
+    def rank(cut: Cut) -> tuple[bool, bool]:
+        # Python computes with a number before the graph uses the result, and a statement may only print it.
+        is_used = cut.used_at or (cut.how in NUMBERS and cut.place in made)
+        return not is_used, isinstance(statement_at(evidence.trees, cut.place), ast.Expr)
+
+    cuts = [*fronts, *sorted(others, key=rank)]
     in_losses, missing = nodes_of_losses(state) if without else {}, set(without)
     for cut in cuts if without else ():
         # Several lines can make leaves of values behind which the same parameters are, such as the weight and the bias.
@@ -125,6 +132,10 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
             yield _cut_fault(state, cut, follows, tensors)
 
 
+def _places_of_nodes(state: RunState) -> set[Place]:
+    return {step.place for step in state.finished_steps if step.nodes and step.place}
+
+
 def _only_reads(cut: Cut) -> bool:
     """Return whether the value left as another tensor and was not combined with the graph again."""
     return cut.how not in (*NUMBERS, "numpy") and not cut.used_at
@@ -133,7 +144,7 @@ def _only_reads(cut: Cut) -> bool:
 def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the numbers that were converted from tensors with a graph and are added to a loss."""
     state, trees = evidence.state, evidence.trees
-    made = {step.place for step in state.finished_steps if step.nodes}
+    made = _places_of_nodes(state)
     losses = (node for call in state.flow.calls for node in _scaled_sums(state, call))
     sums = {node.place for node in losses if _SUM.match(node.name)}
     for cut in list(state.flow.cuts.values()):
