@@ -94,6 +94,18 @@ PROGRAMS = (
             optimizer.step()
             print("%.2f" % w.item())
         """, (("w.item() - 1", "w - 1"),)),
+    FaultyProgram("a module that is frozen by an attribute", "setting without effect", "correct", """
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        for layer in net[:1]:
+            layer.requires_grad = False  # fault
+        net(torch.ones(3, 2)).sum().backward()
+        """, (("layer.requires_grad = False", "layer.requires_grad_(False)"),)),
+    FaultyProgram("a misspelled requires_grad", "setting without effect", "correct", """
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        for p in net[0].parameters():
+            p.require_grad = False  # fault
+        net(torch.ones(3, 2)).sum().backward()
+        """, (("p.require_grad = False", "p.requires_grad_(False)"),)),
     FaultyProgram("gradients clipped into no tensor", "step without effect", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -988,6 +1000,20 @@ RIGHT = {
             return nn.functional.mse_loss(torch.func.functional_call(net, weights, (x,)), y)
         gradients = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(dict(net.named_parameters()), x, y)
         net(x).sum().backward()
+        """,
+    "a module with a requires_grad of its own": """
+        class Features(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.requires_grad = nn.Linear(2, 1), True
+
+            def forward(self, x):
+                return self.layer(x) if self.requires_grad else self.layer(x).detach()
+
+        net, head = Features(), nn.Linear(1, 1)
+        head(net(torch.ones(3, 2))).sum().backward()
+        net.requires_grad = False
+        head(net(torch.ones(3, 2))).sum().backward()
         """,
     "an optimizer that makes numbers of parameters, on the line of the loss": """
         net = nn.Linear(3, 3)

@@ -1,12 +1,23 @@
-"""Find modes that are on in the wrong part of a training loop: evaluation, recording that is off, one autocast around several steps."""
+"""Find modes that are on in the wrong part of a training loop, and settings that have no effect.
+
+The modes are evaluation, recording that is off, and one autocast around several steps.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import FaultKind, around, name_of, tensors_of, why_recording_is_off
+from autograder.tape.diagnose.fault_words import (
+    FaultKind,
+    around,
+    lines_with,
+    name_of,
+    tensors_of,
+    why_recording_is_off,
+)
 from autograder.tape.observe.gradient_flow import NO_GRAD
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
@@ -29,6 +40,27 @@ def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 LEFT_ON = FaultKind("mode left on", _left_on)
+
+_OTHER_NAMES = r"require_grads?|requires_grads|required_grad|requires_grad_"
+_SETTING = re.compile(rf"([^\s=]+)\.(requires_grad|{_OTHER_NAMES}) = ([^#]*[^#\s])")
+
+
+def _not_read(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that set an attribute instead of `requires_grad` of a tensor: of a module, or with another name."""
+    modules = evidence.state.flow.modes.set_of_module
+    for place in (*modules, *lines_with(re.compile(rf"\.({_OTHER_NAMES}) = "), evidence.state)):
+        if (found := _SETTING.search(place.text)) is None or found[1] == "self":
+            continue
+        effect = "setting.misspelled|`{name}` is not an attribute that PyTorch reads, so this line has no effect."
+        if place in modules:
+            effect = "setting.of_module|{owner} is a module, whose parameters do not read its `{name}`, so this line has no effect."
+        yield NOT_READ.at(
+            place, effect, "setting.call|Call the method instead: `{owner}.requires_grad_({value})`.",
+            owner=found[1], name=found[2], value=found[3],
+        )  # fmt: skip
+
+
+NOT_READ = FaultKind("setting without effect", _not_read)
 
 
 def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:

@@ -34,6 +34,7 @@ KINDS = (
     missing_gradients.MISSING,
     missing_gradients.EMPTY,
     modes.LEFT_ON,
+    modes.NOT_READ,
     modes.NOT_RECORDED,
     backward_errors.UNUSED_TARGET,
     backward_errors.CUSTOM_BACKWARD,

@@ -99,6 +99,7 @@ class Observer(Listener):
         functions = self._functions = self.state.thread.functions = Functions(self._before, self._after)
         functions.only_counts = self._only_counts
         train, swap, record = torch.nn.Module.train, torch.utils.swap_tensors, torch.set_grad_enabled.__init__
+        assign = torch.nn.Module.__setattr__
         try:
             with (
                 readable_saved_tensors(), entry_points.replaced_hooks(self._packing),
@@ -106,6 +107,7 @@ class Observer(Listener):
                 entry_points.around_subclasses(self._wrapped),
                 entry_points.replaced(torch.utils, "swap_tensors", entry_points.noted(swap, self._forget_tensors)),
                 entry_points.replaced(torch.nn.Module, "train", entry_points.noted(train, self._mode_set)),
+                entry_points.replaced(torch.nn.Module, "__setattr__", entry_points.noted(assign, self._attribute_set)),
                 entry_points.replaced(torch.set_grad_enabled, "__init__", entry_points.noted(record, self._recording_set)),
                 entry_points.around_optimizer_steps(self._optimizer_steps, self._optimizer_has_stepped),
                 in_new_threads(self._thread), functions, functions.recorded_calls(),
@@ -150,6 +152,13 @@ class Observer(Listener):
             self.state.flow.modes.enter_training(module)
         else:
             self._isolated(lambda: self.state.flow.modes.leave_training(module, self.statements.here()))
+
+    def _attribute_set(self, module: torch.nn.Module, name: str, value: object) -> None:
+        """Note the line that sets `requires_grad` of a module, which its parameters do not read."""
+        if name != "requires_grad" or hasattr(module, name):  # a class may have its own
+            return
+        if any(one.requires_grad != value for one in module.parameters()):
+            self._isolated(lambda: self.state.flow.modes.set_of_module.setdefault(self.statements.here()))
 
     def _recording_set(self, _switch: torch.set_grad_enabled, mode: bool) -> None:
         """Note the line that turns recording off. `no_grad` calls it, too."""

@@ -244,6 +244,8 @@ class ModeSwitches:
     def __init__(self) -> None:
         # the lines that switched a module to evaluation mode, if a later step trained it in that mode
         self.left_training: dict[Place, None] = {}
+        # the lines that set `requires_grad` of a module, if its parameters have another value
+        self.set_of_module: dict[Place, None] = {}
         # the lines that turned recording off after a step, if a backward call followed while it was off
         self.left_recording: list[Place] = []
         self._steps = 0

@@ -334,6 +334,7 @@ CHANGES: dict[str, Change] = {
     "gradient that is None": _fill,
     "tensor that a later line cannot use": _make_usable,
     "mode left on": _switch_back,
+    "setting without effect": lambda source, at, fault: iter([(source.replace(at, code_in(fault)),)]),
     "backward without recording": _outside_no_grad,
     "target not in the graph": _ask,
     "stale cast": _with_keyword,
