@@ -114,7 +114,8 @@ class Search:
         """Return the run, not yet started, that computes the intended results."""
         message = self.verdict.error_message
         views = "returns multiple views" in message or "created in no_grad mode" in message
-        return IntendedRun(keeps_graph="second time" in message, takes_views_singly=views)
+        is_reused = any(fault.kind == FREED_GRAPH.name for fault in self.verdict.graph_faults)
+        return IntendedRun(keeps_graph=is_reused or "second time" in message, takes_views_singly=views)
 
     @cached_property
     def other_reference(self) -> Reference:

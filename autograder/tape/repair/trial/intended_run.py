@@ -288,7 +288,9 @@ class IntendedRun(TrialRun):
         pairs = list(zip(call.targets, call.keys, strict=False))
         earlier = [(walked & nodes, seen) for walked, seen in self._walked if walked & nodes]
         self._walked.append((nodes, {id(leaf): key for leaf, key in pairs}))
-        common = set[Any]().union(*(walked for walked, _ in earlier))
+        # A call since then, as for an inner gradient of the same round, has walked a part that is to count.
+        is_old = (any(seen.get(id(leaf), key) != key for leaf, key in pairs) for _, seen in earlier)
+        common = set[Any]().union(*(walked for (walked, _), old in zip(earlier, is_old, strict=True) if old))
         below = {one for node in nodes - common for one, _ in node.next_functions}
         # A leaf that only the new part reads, as the discriminator's between two losses of a GAN, has its present value.
         modified = [leaf for leaf, key in pairs if any(seen.get(id(leaf), key) != key for _, seen in earlier)]
