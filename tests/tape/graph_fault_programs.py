@@ -260,6 +260,18 @@ PROGRAMS = (
             total.backward(retain_graph=True)
             optimizer.step()
         """, (("total = total +", "total ="),)),
+    *(FaultyProgram(f"losses of the tasks of earlier batches, {outcome}", "graph used again", outcome, f"""
+        w, total = nn.Parameter(torch.rand(3)), torch.tensor(0.0)
+        optimizer = torch.optim.Adam([w], lr=0.01)
+        for _ in range(3):
+            optimizer.zero_grad()
+            for _ in range(2):
+                slope = torch.autograd.grad((torch.rand(5, 3) @ w).pow(2).mean(), w, create_graph=True)[0]
+                total += (torch.rand(5, 3) @ (w - 0.1 * slope)).pow(2).mean()  # fault
+            total.backward({keyword})
+            optimizer.step()
+        """, (("    optimizer.zero_grad()", "    optimizer.zero_grad()\n    total = torch.tensor(0.0)"),))
+      for outcome, keyword in (("raises-backward", ""), ("correct", "retain_graph=True"))),
     FaultyProgram("an embedding that is looked up once, before the loop", "graph used again", "correct", """
         table, head = nn.Embedding(3, 2), nn.Linear(2, 1)
         optimizer = torch.optim.SGD([*table.parameters(), *head.parameters()], lr=0.01)
@@ -993,6 +1005,18 @@ RIGHT = {
             net.zero_grad()
             (net(torch.ones(2, 3)) - frozen(torch.ones(2, 3))).pow(2).mean().backward()
             (second if n % 2 else first).step()
+        """,
+    "tasks with inner gradients, whose losses are added up by their backward calls, and an average of their values": """
+        w, average = nn.Parameter(torch.rand(3)), 0
+        optimizer = torch.optim.Adam([w], lr=0.01)
+        for _ in range(3):
+            optimizer.zero_grad()
+            for _ in range(2):
+                slope = torch.autograd.grad((torch.rand(5, 3) @ w).pow(2).mean(), w, create_graph=True)[0]
+                loss = (torch.rand(5, 3) @ (w - 0.1 * slope)).pow(2).mean()
+                loss.backward(retain_graph=True)
+                average = 0.9 * average + 0.1 * loss.detach()
+            optimizer.step()
         """,
     "a loss inside vmap, whose tensors have no memory": """
         net, x, y = nn.Linear(3, 1), torch.randn(4, 3), torch.randn(4, 1)

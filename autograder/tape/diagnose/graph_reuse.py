@@ -50,13 +50,14 @@ def _stale_graphs(state: RunState) -> Iterator[GraphFault]:
 def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that created the part of the graph that an earlier call freed."""
     state, calls = evidence.state, evidence.state.flow.calls
-    if len(calls) < 2:
-        return
-    last, earlier = calls[-1], calls[:-1]
-    again = {node for node in last.nodes if node is not None}
     # In a long run, `visited` and `backward_calls` also have the calls before the recording, which `calls` does not.
-    visited, begun_at = [set(nodes) for nodes in state.visited[-len(calls) :]], state.backward_calls[-len(calls) :]
-    if any(again & set(call.nodes) for call in earlier):
+    known = zip(calls[:-1], state.visited[-len(calls) :], state.backward_calls[-len(calls) :], strict=False)
+    freeing = [(call, set(nodes), begun.call) for call, nodes, begun in known if not call.keeps_graph]
+    if not freeing:
+        return
+    last = calls[-1]
+    again = {node for node in last.nodes if node is not None}
+    if any(again & set(call.nodes) for call, _, _ in freeing):
         made = state.graph.nodes[min(again)].place
         yield FREED_GRAPH.at(
             made,
@@ -65,15 +66,15 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
             name=name_of(state, last.roots, Message("backward.the_loss|The loss")), place=line_of(last.place, made.file),
         )  # fmt: skip
         return
-    shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])
+    visited = [nodes for _, nodes, _ in freeing]
+    shared = _youngest_shared([state.graph.nodes[number] for number in state.visited[-1]], visited)
     if shared is None:
         return
-    freed = (index for index, nodes in enumerate(visited[:-1]) if shared.id in nodes and not earlier[index].keeps_graph)
-    number = next(freed, len(earlier) - 1)
-    first, begun = earlier[number], begun_at[number].call
+    first, begun = next((call, begun) for call, nodes, begun in freeing if shared.id in nodes)
     # Of losses that were all computed before, as in `for loss in losses: loss.backward()`, no round passes on a value.
-    if first.place == last.place and any(state.graph.nodes[node].step > begun for node in again):
-        common = [state.graph.nodes[number] for number in visited[-1] & set().union(*visited[:-1])]
+    is_carried = any(shared.step <= step <= begun for step in _rounds(state, last.place))
+    if is_carried and any(state.graph.nodes[node].step > begun for node in again):
+        common = [state.graph.nodes[number] for number in set().union(*visited).intersection(state.visited[-1])]
         for node in _carried_nodes(state, common) or [shared]:
             yield _carried_fault(state, node, first.place, FREED_IN_LOOP)
     else:
@@ -132,7 +133,7 @@ def _modified_graph(evidence: Evidence) -> Iterator[GraphFault]:
         write, carried = _modified_below(state, node), _carried_node(state, node) or node
         # Another network of the same class may run the node's line in the loop.
         if node.step <= call and {node.place, carried.place} <= repeated and write is not None:
-            yield _carried_fault(state, node, write.place, MODIFIED_IN_LOOP)
+            yield _carried_fault(state, node, calls[-1].place, MODIFIED_IN_LOOP, write.place)
 
 
 STALE = (
@@ -140,8 +141,8 @@ STALE = (
     "part of the gradient belongs to the parameters before the step."
 )
 MODIFIED_IN_LOOP = (
-    "backward.modified_in_loop|{name} is computed here, and a later round of the loop uses it again, after {place} has "
-    "modified a tensor that its graph saved."
+    "backward.modified_in_loop|{name} is computed here, and the backward of {place} uses it again in a later round of the "
+    "loop, after {write} has modified a tensor that its graph saved."
 )
 FREED_IN_LOOP = (
     "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the backward of "
@@ -149,7 +150,9 @@ FREED_IN_LOOP = (
 )
 
 
-def _carried_fault(state: RunState, shared: GraphNode, at: Place, effect: str) -> GraphFault:
+def _carried_fault(
+    state: RunState, shared: GraphNode, at: Place, effect: str, write: Place | None = None
+) -> GraphFault:
     """Return the fault of a loop: the value that an iteration passes to the next, which need not be the shared node itself."""
     carried = shared if effect == STALE else _carried_node(state, shared) or shared
     name = _name_of_node(state, carried)
@@ -166,15 +169,17 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place, effect: str) -
         below = state.graph.below([carried.id])
         nodes = state.graph.nodes
         beside = {number for node in set(state.visited[-1]) - below.keys() for number in nodes[node].inputs}
-        if rounds < len(state.backward_calls) and all(nodes[number].inputs for number in beside if number is not None):
+        is_older = all(step.place != carried.place for step in state.finished_steps[_rounds(state, at)[0] :])
+        if is_older and all(nodes[number].inputs for number in beside if number is not None):
             # No leaf is left without its history.
             change = "backward.compute_or_keep|Compute it again before each backward, or keep its graph: `retain_graph=True`."
-        elif rounds < len(state.backward_calls):
+        elif is_older:
             change = (
                 "backward.compute_or_detach_before|Compute it again in each round, or cut its history before the first one: "
                 "`{name} = {name}.detach()`."
             )
-    return FREED_GRAPH.at(carried.place, effect, change, name=name, place=line_of(at, carried.place.file))
+    file, write = carried.place.file, write or at
+    return FREED_GRAPH.at(carried.place, effect, change, name=name, place=line_of(at, file), write=line_of(write, file))
 
 
 def _carried_nodes(state: RunState, freed: list[GraphNode]) -> list[GraphNode]:
@@ -190,9 +195,17 @@ def _is_carried(state: RunState, node: GraphNode) -> bool:
     return any(consumer.step > _last_round(state) and consumer.id in reached for consumer in node.consumers)
 
 
+def _rounds(state: RunState, at: Place) -> list[int]:
+    """Return the steps of the recorded backward calls in a line."""
+    begun = zip(state.flow.calls, state.backward_calls[-len(state.flow.calls) :], strict=False)
+    return [call.call for made, call in begun if made.place == at]
+
+
 def _last_round(state: RunState) -> int:
-    """Return the step of the backward call before the last one, or -1 without one."""
-    return state.backward_calls[-2].call if len(state.backward_calls) > 1 else -1
+    """Return the step of the last earlier backward call in the line of the last one, else -1."""
+    calls = state.flow.calls
+    rounds = (number for number in range(-2, -len(calls) - 1, -1) if calls[number].place == calls[-1].place)
+    return next((state.backward_calls[number].call for number in rounds), -1)
 
 
 def _carried_node(state: RunState, shared: GraphNode) -> GraphNode | None:

@@ -218,7 +218,10 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
     yield from _with_keyword(source, at, fault)
     yield from _compute_in_reader(source, at)
     code = code_in(fault)
-    for statement in backwards(source, at) if "detach" in code else ():
+    # After another call, such as one for an inner gradient, it could cut the graph of this round.
+    named = re.search(r"the backward of line (\d+)", fault.sentence)
+    again = source.statements_at(int(named[1])) if named and "detach" in code else []
+    for statement in (one for one in backwards(source, at) if one in again):
         loop = next((one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While)), at)
         if isinstance(loop, ast.For | ast.While) and loop not in source.ancestors(at):
             if source.stands_alone(at) and not _DRAWN.search(source.of(at)):

@@ -12,6 +12,7 @@ from autograder.tape.observe.forecast import BackwardCall
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair import repairs
+from autograder.tape.repair.edits import apply_fix
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.run.programs.program import from_source
 from autograder.tape.run.runner import Runner
@@ -181,6 +182,35 @@ def test_a_list_that_was_filled_before_the_loop_is_no_carried_value():
         """
     verdict = verdict_of(HEAD + dedent(lines))
     assert ("raises-backward", ()) == (verdict.outcome, verdict.graph_faults)
+
+
+@pytest.mark.parametrize(("task", "last"), [
+    ("slope = torch.autograd.grad((x @ w).exp().mean(), w, create_graph=True)[0]", "total.backward()"),
+    ("slope = torch.autograd.grad((x @ w).exp().mean(), w)[0]", "total.backward()"),
+    ("slope = torch.autograd.grad(total + (x @ w).exp().mean(), x, create_graph=True)[0].mean(0)", "total.backward()"),
+    ("slope = torch.autograd.grad((x @ w).exp().mean(), w, create_graph=True)[0]", "total.backward(retain_graph=True)"),
+    ("slope = torch.autograd.grad((x @ w).exp().mean(), w)[0]", "w.grad, = torch.autograd.grad(total, w)"),
+    ("slope = 0", "total.backward()"),
+])  # fmt: skip
+def test_a_carried_loss_is_cut_after_the_round_and_not_between_its_tasks(task, last):
+    """The change is below the call that raises the error, and each proven one gives the gradient of all tasks of a round."""
+    source = HEAD + (
+        "torch.manual_seed(0)\nw = torch.ones(3, requires_grad=True)\noptimizer = torch.optim.SGD([w], lr=0.1)\n"
+        "total = torch.tensor(0.0)\nfor _ in range(3):\n    optimizer.zero_grad()\n    for _ in range(2):\n"
+        f"        x = torch.rand(2, 3, requires_grad=True)\n        {task}\n"
+        f"        total = total + (x @ (w - 0.1 * slope)).exp().mean()\n    {last}\n    optimizer.step()\n"
+    )
+    verdict = explain_program(factory_of_text(source)).verdict
+    (fault,) = verdict.graph_faults
+    assert (12, True) == (fault.place.line, fault.was_run)
+    assert fault.sentence.startswith("total is computed here")
+    assert f"     {last}\n+    total = total.detach()\n" in fault.diff
+    exec(source + "    total = total.detach()\n", right := {})
+    proven = [apply_fix(source, fix) for fix in verdict.fixes if fix.proven]
+    assert proven
+    for text in proven:
+        exec(text, found := {})
+        assert right["w"].grad.equal(found["w"].grad)
 
 
 def test_a_value_has_no_name_of_a_called_function():
