@@ -494,6 +494,17 @@ def test_a_change_for_a_fault_of_the_graph_is_run(name, new):
     assert (True, True) == (fault.was_run, new in fault.diff), fault.diff
 
 
+def test_features_of_several_tasks_are_not_detached_after_the_first_one():
+    """Else the encoder would learn from the first task only; the features are random, so that they are not computed again."""
+    text = (
+        "import torch\nenc, heads = torch.nn.Linear(2, 2), [torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)]\n"
+        "optimizer = torch.optim.SGD(torch.nn.ModuleList([enc, *heads]).parameters(), lr=0.1)\n"
+        "seen = enc(torch.rand(3, 2)).exp()\nfor head in heads:\n    head(seen).pow(2).mean().backward()\noptimizer.step()\n"
+    )
+    (fault,) = explain_program(factory_of_text(text, "bug.py")).verdict.graph_faults
+    assert (True, True) == (fault.was_run, "+    head(seen).pow(2).mean().backward(retain_graph=True)" in fault.diff)
+
+
 def test_a_value_from_before_the_loop_is_computed_in_it():
     """The encoder learns if each round computes the features, and only in the first round if they are detached after it."""
     text = (

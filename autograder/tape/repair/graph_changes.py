@@ -227,7 +227,8 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
             if source.stands_alone(at) and not _DRAWN.search(source.of(at)):
                 yield (source.delete(at), source.insert_before(loop.body[0], source.of(at)))
             yield (source.insert_after(at, code),)
-        yield (source.insert_after(statement, code),)
+        if id_of(fault.change) == "backward.compute_or_detach":  # a value of all rounds would train in the first only
+            yield (source.insert_after(statement, code),)
     if isinstance(at, ast.Assign) and isinstance(at.value, ast.Tuple):
         each = [source.replace(value, f"{source.operand(value)}.detach()") for value in at.value.elts]
         yield from (tuple(each), *((edit,) for edit in each))
