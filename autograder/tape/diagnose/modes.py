@@ -42,13 +42,14 @@ def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
 LEFT_ON = FaultKind("mode left on", _left_on)
 
 _OTHER_NAMES = r"require_grads?|requires_grads|required_grad|requires_grad_"
+_MISSPELLED = re.compile(rf"\.({_OTHER_NAMES}) = ")
 _SETTING = re.compile(rf"([^\s=]+)\.(requires_grad|{_OTHER_NAMES}) = ([^#]*[^#\s])")
 
 
 def _not_read(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that set an attribute instead of `requires_grad` of a tensor: of a module, or with another name."""
     modules = evidence.state.flow.modes.set_of_module
-    for place in (*modules, *lines_with(re.compile(rf"\.({_OTHER_NAMES}) = "), evidence.state)):
+    for place in (*modules, *lines_with(_MISSPELLED, evidence.state)):
         if (found := _SETTING.search(place.text)) is None or found[1] == "self":
             continue
         effect = "setting.misspelled|`{name}` is not an attribute that PyTorch reads, so this line has no effect."

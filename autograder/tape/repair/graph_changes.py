@@ -313,6 +313,11 @@ def _call(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
         yield from ((source.insert_after(statement, code),) for statement in backwards(source, at))
 
 
+def _call_instead(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Call the method that the change names, instead of setting an attribute."""
+    yield (source.replace(at, code_in(fault)),)
+
+
 def _require_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Let a tensor require grad where it is made, or the parameters of an optimizer before that is made."""
     if code := code_in(fault):
@@ -338,7 +343,7 @@ CHANGES: dict[str, Change] = {
     "gradient that is None": _fill,
     "tensor that a later line cannot use": _make_usable,
     "mode left on": _switch_back,
-    "setting without effect": lambda source, at, fault: iter([(source.replace(at, code_in(fault)),)]),
+    "setting without effect": _call_instead,
     "backward without recording": _outside_no_grad,
     "target not in the graph": _ask,
     "stale cast": _with_keyword,
