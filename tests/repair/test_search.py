@@ -56,6 +56,11 @@ def test_cheapest_and_least_change_comes_first():
     assert len({(fix.kind, fix.line) for fix in found.fixes}) == len(found.fixes)
 
 
+def test_a_program_that_exits_with_an_error_is_fixed():
+    """`sys.exit(3)` at the end is the program's own; a change that reaches it is not rejected for it."""
+    assert "h = h + 1" == repairs_of(BROKEN + "import sys\nsys.exit(3)\n").fixes[0].after
+
+
 def test_two_faults_need_two_changes():
     """If a single change is not sufficient, two together are found, and the fix contains both."""
     source = HEAD + "h = w.exp()\nk = w.sigmoid()\nh += 1\nk *= 2\n(h.sum() + k.sum()).backward()\n"

@@ -168,8 +168,11 @@ def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[st
 
 
 def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
-    state = evidence.state
+    state, exited = evidence.state, evidence.runs.plain.exited
     yield from shortcomings()
+    if exited is not None and (place := exited.place(evidence.file)) is not None:
+        text = Message("note.exited|the program exits here with: {status}.", status=exited.message)
+        yield note_on_line(place, evidence.file, text)
     if evidence.runs.plain.gave_up_compiling:
         yield Message(
             "note.gave_up_compiling|Compiling took too long, so the outcome is that of the program run eagerly: the "

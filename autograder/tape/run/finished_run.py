@@ -35,10 +35,10 @@ def is_out_of_time(error: BaseException | None) -> bool:
 
 
 def raise_if_exited(run: Run, printed: Captured) -> None:
-    """Raise a ProgramError if the program exited with a status other than 0, or before any backward call.
+    """Raise a ProgramError if the program exited before a backward call was complete.
 
-    Exit status 0 after a backward call counts as the end of the program. The last line of its error output, for example
-    from argparse, is part of the message.
+    An exit after one counts as the end of the program; with a status other than 0, the run records it. The last line of
+    the error output, for example from argparse, is part of the message.
     """
     error, at, (output, errors) = run.error, run.at, printed
     if not isinstance(error, SystemExit):
@@ -52,6 +52,9 @@ def raise_if_exited(run: Run, printed: Captured) -> None:
             )
             early.words = output.getvalue() + errors.getvalue()
             raise early
+        return
+    if any(call.ended and call.error is None for call in run.calls):
+        run.exited, run.error = run.problem, None
         return
     said = errors.getvalue().strip().splitlines()[-1:]
     message = said[0].rstrip(".").replace(run.root, "") if said else ""
@@ -119,6 +122,7 @@ class Run:
     in_backward: bool = False
     line: int | None = None
     file: str = ""
+    exited: Problem | None = None  # its exit with a status other than 0, as the exception with that status
     program: str = ""  # the name of the program's file
     root: str = ""  # the path of the copy in which the program ran, which messages leave out
     # copy of each target's `.grad` at the end, by the target's number

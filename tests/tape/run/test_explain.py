@@ -222,6 +222,22 @@ def test_leaving_with_status_0_is_an_ordinary_end(tmp_path):
     assert "correct" == record_file(file).verdict.outcome
 
 
+@pytest.mark.parametrize(("write", "outcome"), [("y * 2", "correct"), ("y.data.mul_(2)", "silently-wrong")])
+def test_an_exit_with_an_error_after_a_backward_call_is_said_and_the_gradients_are_compared(tmp_path, write, outcome):
+    """A script may end with `sys.exit("Loss is nan")` and status 1; the gradients before it are compared."""
+    file = tmp_path / "leaves.py"
+    file.write_text(
+        "import sys, torch\nw = torch.ones(2, requires_grad=True)\ny = w.exp()\n"
+        f"{write}\ny.sum().backward()\nsys.exit('Loss is nan')\n"
+    )
+
+    recording = record_file(file)
+    verdict = recording.verdict
+
+    assert outcome == verdict.outcome
+    assert "Line 6: the program exits here with: Loss is nan." in verdict.notes
+
+
 def test_threads_are_said():
     """Threads are not followed, and a note says so."""
     source = (
