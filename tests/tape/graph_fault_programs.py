@@ -116,6 +116,26 @@ PROGRAMS = (
                 torch.clamp(p.grad, -0.1, 0.1)  # fault
             optimizer.step()
         """, (("torch.clamp(p.grad, ", "p.grad.clamp_("),)),
+    FaultyProgram("gradients of an iterator that the optimizer has used up", "iterator that is used up", "correct", """
+        net = nn.Linear(2, 1)
+        params = filter(lambda p: p.requires_grad, net.parameters())
+        optimizer = torch.optim.SGD(params, lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            nn.utils.clip_grad_norm_(params, 0.1)  # fault
+            optimizer.step()
+        """, (("filter(lambda p: p.requires_grad, net.parameters())", "list(filter(lambda p: p.requires_grad, net.parameters()))"),)),
+    FaultyProgram("an update by hand of an iterator", "iterator that is used up", "correct", """
+        net = nn.Linear(2, 1)
+        params = net.parameters()
+        for _ in range(2):
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            with torch.no_grad():
+                for p in params:  # fault
+                    p -= 0.1 * p.grad
+                    p.grad = None
+        """, (("= net.parameters()", "= list(net.parameters())"),)),
     FaultyProgram("gradients clipped after the step", "gradients clipped before backward", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -998,6 +1018,21 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "iterators that only the optimizer uses: before it, in a branch that does not run, and bound again in each round": """
+        import itertools
+        net, clip = nn.Linear(2, 1), False
+        params, each = itertools.chain(net.parameters()), net.parameters()
+        count = sum(p.numel() for p in each)
+        optimizer = torch.optim.SGD(params, lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            if clip:
+                nn.utils.clip_grad_norm_(params, 0.1)
+            own = net.parameters()
+            nn.utils.clip_grad_norm_(own, 0.1)
+            optimizer.step()
+        """,
     "two optimizers of one network, in turn, and a frozen copy": """
         net, frozen = nn.Linear(3, 1), nn.Linear(3, 1).requires_grad_(False)
         first, second = torch.optim.SGD(net.parameters(), lr=0.1), torch.optim.Adam(net.parameters())

@@ -26,7 +26,7 @@ from autograder.tape.diagnose.fault_words import (
     recorded_steps,
     tensors_of,
 )
-from autograder.tape.diagnose.unused_updates import NO_EFFECT
+from autograder.tape.diagnose.unused_updates import NO_EFFECT, USED_UP
 from autograder.tape.observe.left_gradients import LeftGradient
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.optimizer_steps import OptimizerSteps
@@ -442,4 +442,4 @@ CLEARED = FaultKind("gradient cleared before the step", _cleared)
 CLIPPED = FaultKind("gradients clipped before backward", _clipped_early, after_error=False)
 USED_AGAIN = FaultKind("gradient not cleared", _used_again)
 LEFT = FaultKind("gradient of another loss", _left, after_error=False)
-KINDS = (NOT_CALLED, FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, CLIPPED, NO_EFFECT, USED_AGAIN, LEFT)
+KINDS = (NOT_CALLED, FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, CLIPPED, NO_EFFECT, USED_UP, USED_AGAIN, LEFT)

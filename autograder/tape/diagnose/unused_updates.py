@@ -1,12 +1,13 @@
-"""Find updates that change no tensor: steps without effect, and results that are not stored."""
+"""Find updates that change no tensor: steps without effect, results that are not stored, and iterators without items left."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import ITS_PARAMETERS, FaultKind
+from autograder.tape.diagnose.fault_words import ITS_PARAMETERS, FaultKind, around, lines_with
 from autograder.tape.recording.verdict_types import GraphFault, Place
 
 _OUT_OF_PLACE = {"add", "sub", "mul", "div", "addcdiv", "addcmul", "clamp", "clip", "nan_to_num"}
@@ -67,3 +68,48 @@ def _as_update(value: ast.expr) -> str:
 
 
 NO_EFFECT = FaultKind("step without effect", _without_effect, after_error=False)
+
+
+def _used_up(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that use an iterator of parameters which has no items left, if only one line of the file binds it."""
+    for (place, name), count in evidence.state.flow.used_up.items():
+        tree, made = evidence.trees.get(place.file), _only_binding(evidence, place.file, name)
+        if made is None or made.lineno > place.line or "parameters(" not in ast.unparse(made.value):
+            continue
+        loops = around(tree, ast.For, place.line) if count > 1 else []
+        rounds = max(loops, key=lambda loop: loop.lineno, default=None)
+        for use in dict.fromkeys(_uses(tree, name)):
+            is_again = rounds is not None and made.lineno < rounds.lineno < use <= (rounds.end_lineno or 0)
+            ran = [line for line in lines_with(re.compile(rf"\b{name}\b"), evidence.state) if line.line == use]
+            if ran and ran[0].file == place.file and (is_again or use > place.line):
+                yield USED_UP.at(
+                    ran[0],
+                    "iterator.used_up|`{name}` is an iterator, which gives its items once: after that, this line reaches no "
+                    "parameter.",
+                    "iterator.list|Make a list of it: `{name} = list({value})`.",
+                    name=name, value=ast.unparse(made.value),
+                )  # fmt: skip
+
+
+def _only_binding(evidence: Evidence, file: str, name: str) -> ast.Assign | None:
+    """Return the assignment to a variable of a file, or None if it is bound in another way or at several lines."""
+    names = [node for where, node in evidence.nodes(ast.Name) if where == file and node.id == name]
+    bound = [node for node in names if isinstance(node.ctx, ast.Store)]
+    made = around(evidence.trees.get(file), ast.Assign, bound[0].lineno) if len(bound) == 1 else []
+    return made[0] if made and made[0].targets == bound else None
+
+
+def _uses(tree: ast.Module | None, name: str) -> Iterator[int]:
+    """Yield the lines that loop over a variable or pass it to a function."""
+    for node in ast.walk(tree) if tree else ():
+        match node:
+            case ast.For(iter=value) | ast.comprehension(iter=value):
+                given = [value]
+            case ast.Call(args=given):
+                pass
+            case _:
+                continue
+        yield from (value.lineno for value in given if isinstance(value, ast.Name) and value.id == name)
+
+
+USED_UP = FaultKind("iterator that is used up", _used_up)

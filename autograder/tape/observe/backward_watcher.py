@@ -17,6 +17,7 @@ from autograder.tape.internals.tensor_fields import mode_paused, unwrapped, vers
 from autograder.tape.observe.forecast import BackwardCall, forecast
 from autograder.tape.observe.links import Links, has_hooks
 from autograder.tape.observe.memory_watcher import MemoryWatcher
+from autograder.tape.observe.names import used_up_iterators
 from autograder.tape.observe.nodes import TrackedSave
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import values_text
@@ -168,7 +169,10 @@ class BackwardWatcher:
         state.thread.step.forecast = forecast(roots, rooted=True)
         made = max((root.step for root in tracked), default=state.steps)
         targets = [self.links.track(target) for target in call.targets]
-        state.flow.backward(call, targets, tracked, state.writes, state.statements.here())
+        here = state.statements.here()
+        state.flow.backward(call, targets, tracked, state.writes, here)
+        if (frame := state.statements.frame) is not None:
+            state.flow.used_up.update((here, name) for name in used_up_iterators(frame))
         state.backward_calls.append(BackwardCall.of(state.steps, made, visited, saves, state.shared_since))
         state.visited.append([node.id for node in visited])
         state.thread.engine_depth += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -108,6 +109,8 @@ class GradientFlow:
         # the same of tensors whose gradient is to be kept, after a backward call
         self.retained_late: dict[Place, TrackedTensor] = {}
         self.present: set[Place] = set()  # the lines that read a `.grad` which was not None
+        # by line of a backward call and name of an iterator, the number of calls at which it had no items left
+        self.used_up: Counter[tuple[Place, str]] = Counter()
         self._of_value: dict[int, Cut] = {}
         self._behind: dict[int, frozenset[int]] = {}  # by id of such a value, the sources of its cut that it came from
         self._of_number: dict[float, Cut] = {}

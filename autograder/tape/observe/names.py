@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dis
 import functools
+import gc
+import itertools
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType, FrameType
+from types import CodeType, FrameType, GeneratorType
 from typing import Any
 
 import torch
@@ -153,6 +155,20 @@ def path_from_outside(name: str, tensor: torch.Tensor, frames: list[FrameType]) 
     if root == name or not any(root in late_variables(frame) for frame in frames):
         return name
     return names_in(frames).get(id(tensor), name)
+
+
+def used_up_iterators(frame: FrameType) -> list[str]:
+    """Return the variables that a frame reads or binds and that hold an iterator without items left."""
+    outside = {name: frame.f_globals[name] for name in frame.f_code.co_names if name in frame.f_globals}
+    return [name for name, value in {**outside, **frame.f_locals}.items() if _is_used_up(value)]
+
+
+def _is_used_up(value: object) -> bool:
+    if isinstance(value, GeneratorType):
+        return value.gi_frame is None
+    if isinstance(value, filter):  # it keeps its iterator, and `chain` does not (Python 3.11)
+        return any(_is_used_up(inner) for inner in gc.get_referents(value))
+    return isinstance(value, itertools.chain) and not gc.get_referents(value)
 
 
 def _only_leaf(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -184,6 +184,12 @@ def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
             yield (source.insert(call.func, "_", after=True),)
 
 
+def _make_list(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Bind the variable to a list of the items of its iterator."""
+    name = code_in(fault).partition(" = ")[0]
+    yield from ((source.replace(made.value, f"list({source.of(made.value)})"),) for made in source.bindings(name))
+
+
 CHANGES: dict[str, Change] = {
     "optimizer of other parameters": _make_optimizer_later,
     "gradient that no optimizer uses": _hold,
@@ -192,5 +198,6 @@ CHANGES: dict[str, Change] = {
     "gradient not cleared": _clear,
     "gradient of another loss": _clear,
     "step without effect": _write,
+    "iterator that is used up": _make_list,
 }
 """By kind of a fault, the change to try."""
