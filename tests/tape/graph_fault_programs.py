@@ -116,6 +116,22 @@ PROGRAMS = (
                 torch.clamp(p.grad, -0.1, 0.1)  # fault
             optimizer.step()
         """, (("torch.clamp(p.grad, ", "p.grad.clamp_("),)),
+    FaultyProgram("a parameter of computed values in each forward pass", "graph cut", "correct", """
+        class Masked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear, self.mask = nn.Linear(2, 2), torch.ones(2, 2).tril()
+            def forward(self, x):
+                self.linear.weight = nn.Parameter(self.linear.weight * self.mask)  # fault
+                return self.linear(x)
+        net = Masked()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("self.linear.weight = nn.Parameter(self.linear.weight * self.mask)", "weight = self.linear.weight * self.mask"),
+              ("self.linear(x)", 'torch.func.functional_call(self.linear, {"weight": weight}, x)'))),
     FaultyProgram("gradients of an iterator that the optimizer has used up", "iterator that is used up", "correct", """
         net = nn.Linear(2, 1)
         params = filter(lambda p: p.requires_grad, net.parameters())

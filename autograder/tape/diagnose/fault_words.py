@@ -144,6 +144,8 @@ def _with_recording(cut: Cut) -> tuple[str, str]:
             "cut.differentiable|Compute the loss from the values before it, with differentiable operations.",
         )
     change = CHANGES[cut.how]
+    if cut.how == NEW_LEAF and re.match(r"[\w.]+\.\w+ = .*Parameter\(", cut.place.text):
+        change = CALL_WITH
     if cut.how in ALIASES and cut.how not in cut.place.text:
         change = "cut.use_tensors|Use the tensors themselves, if you want to train the operations before it."
     effect = "cut.constants|{call} takes the values of {name} without their history: for backward they are constants"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, MutableMapping
@@ -108,7 +109,8 @@ class LeftGradients:
         self._used = UsedGradients()
         self._first_steps: MutableMapping[torch.Tensor, FirstStep] = WeakIdKeyDictionary()
         self._empty: list[FirstStep] = []
-        self._replaced: MutableMapping[torch.Tensor, bool] = WeakIdKeyDictionary()  # those that left their module
+        # by parameter that left its module, the module and its name there
+        self._replaced: MutableMapping[torch.Tensor, tuple[weakref.ref[torch.nn.Module], str]] = WeakIdKeyDictionary()
         # number of calls, those of autograd.grad included, and that before the last step
         self._started = self._before = 0
         # By line of a step, its steps, counted by the number of calls whose gradients were cleared before the step and by
@@ -156,7 +158,14 @@ class LeftGradients:
     def _replace(self, module: torch.nn.Module, name: str, parameter: torch.Tensor) -> None:
         old = vars(module)["_parameters"].get(name)
         if old is not None and old is not parameter:
-            self._replaced[old] = True
+            self._replaced[old] = weakref.ref(module), name
+
+    def _is_replaced(self, parameter: torch.Tensor) -> bool:
+        """Return whether another parameter is in its place which has no gradient, as codes that are a moving average."""
+        reference, name = self._replaced.get(parameter, (None, ""))
+        module = reference() if reference is not None else None
+        new = vars(module)["_parameters"].get(name) if module is not None else None
+        return reference is not None and (new is None or new.grad is None)
 
     def before_backward(self, call: Backward) -> None:
         """Note the leaves to whose gradients a call adds."""
@@ -254,7 +263,7 @@ class LeftGradients:
                     self._empty.append(step)
             if step is not None and not step.filled:
                 step.filled = parameter.grad is not None
-                is_changed = parameter in self._replaced or fingerprint(parameter) != step.values
+                is_changed = self._is_replaced(parameter) or fingerprint(parameter) != step.values
                 step.is_updated |= not step.filled and is_changed
         self._before = self._started
 

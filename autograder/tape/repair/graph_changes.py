@@ -26,6 +26,7 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
     if ".data at" in fault.sentence:
         return  # copies that are updated: the update has to change, too
     yield from _with_keyword(source, at, fault)
+    yield from _call_with_values(source, at)
     below = [one for one in source.statements() if one.lineno > at.lineno or source.scope(one) is not source.scope(at)]
     leaves = tuple(edit for statement in below for edit in _no_leaf(source, statement))
     here = _uncuts(source, at)
@@ -46,6 +47,26 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
             if _is_switch(node):
                 start, stop = source.starts[node.lineno - 1], source.line_break(source.span(node)[1]) + 1
                 yield (Edit(start, stop, ""),)
+
+
+def _call_with_values(source: EditableSource, at: ast.stmt) -> Iterator[Edits]:
+    """Call a module with computed values, instead of making a new parameter of them."""
+    if not isinstance(at, ast.Assign) or not isinstance(at.value, ast.Call) or called(at.value) != "Parameter":
+        return
+    target, scope = at.targets[0], source.scope(at)
+    if not isinstance(target, ast.Attribute) or target.attr in names_bound(scope) or len(at.value.args) != 1:
+        return
+    module, name = source.of(target.value), target.attr
+    yield (
+        source.replace(at, f"{name} = {source.of(at.value.args[0])}"),
+        *(
+            source.replace(
+                call, f'torch.func.functional_call({module}, {{"{name}": {name}}}, {source.of(call.args[0])})'
+            )
+            for call in source.nodes(ast.Call, scope)
+            if source.of(call.func) == module and len(call.args) == 1
+        ),
+    )
 
 
 def _uncuts(source: EditableSource, within: ast.AST) -> tuple[Edit, ...]:
