@@ -1069,6 +1069,18 @@ RIGHT = {
                 average = 0.9 * average + 0.1 * loss.detach()
             optimizer.step()
         """,
+    "a gradient of another loss, whose sign the program changes to use it": """
+        g, d = nn.Linear(2, 2), nn.Linear(2, 1)
+        first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (g, d))
+        for _ in range(3):
+            first.zero_grad(), second.zero_grad()
+            d(g(torch.ones(4, 2))).mean().backward()
+            first.step()
+            for p in d.parameters():
+                p.grad.data.copy_(-p.grad)
+            d(torch.ones(4, 2)).pow(2).mean().backward()
+            second.step()
+        """,
     "a loss inside vmap, whose tensors have no memory": """
         net, x, y = nn.Linear(3, 1), torch.randn(4, 3), torch.randn(4, 1)
         def loss(weights, x, y):

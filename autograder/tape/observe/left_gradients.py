@@ -125,6 +125,8 @@ class LeftGradients:
         # calls of these lines, each with the sequence number of the first node that it creates
         self._graphs: list[tuple[int, Backward, Place]] = []
         self._is_inside = False  # whether a step has not ended, whose closure may call backward
+        # by leaf with a gradient, the gradient's values after a step for others, or None before one
+        self._left: MutableMapping[torch.Tensor, bytes | int | None] = WeakIdKeyDictionary()
         # For each leaf that may be trained and has a gradient, the number of calls before the last step and of steps before
         # its first gradient; None once `_note_without_step` has handled it.
         self._fills: MutableMapping[torch.Tensor, tuple[int, int] | None] = WeakIdKeyDictionary()
@@ -180,7 +182,10 @@ class LeftGradients:
         for leaf in call.targets:
             if leaf.is_leaf:
                 earlier = self._inside.get(id(leaf), [])
-                is_new = is_empty(leaf.grad)
+                left = self._left.get(leaf)
+                # A program that changes such a gradient itself, as `p.grad.neg_()`, uses the sum.
+                is_changed = leaf.grad is not None and left not in (None, fingerprint(leaf.grad))
+                is_new = is_changed or is_empty(leaf.grad)
                 # Gradients of another line, as of an attack, are for another use.
                 is_cleared = is_new and earlier and earlier[-1] >= self._first_after_step
                 is_alike = is_cleared and self._calls[earlier[-1]] == here
@@ -191,6 +196,7 @@ class LeftGradients:
                     self._first_steps[leaf].filled = True
                 if isinstance(leaf, torch.nn.Parameter) or leaf.numel() == 1:
                     self._fills.setdefault(leaf, (self._before, self._steps))
+                self._left[leaf] = None
         self._calls.append(here)
 
     def _visit_graphs(self, call: Backward) -> None:
@@ -207,6 +213,9 @@ class LeftGradients:
             self._is_inside = True
             parameters = [one for group in optimizer.param_groups for one in group.get("params", ())]
             filled = [id(one) for one in parameters if one.grad is not None]
+            for leaf, left in list(self._left.items()):
+                if left is None and leaf.grad is not None and id(leaf) not in filled:
+                    self._left[leaf] = fingerprint(leaf.grad)
             self._note_first_steps(parameters)
             self._note_without_step()
             here = self.program.here()
@@ -218,11 +227,11 @@ class LeftGradients:
                 self.emptied[here] = [names[leaf] for leaf in lost if leaf in names]
             self._note_reused(parameters, here)
             inside = {leaf: self._inside[leaf] for leaf in filled if leaf in self._inside}
-            for leaf, (*earlier, last) in inside.items():
-                first = next((call for call in earlier if self._is_left(leaf, call, last)), None)
+            for number, (*earlier, last) in inside.items():
+                first = next((call for call in earlier if self._is_left(number, call, last)), None)
                 if first is not None:
                     # Several calls may add before the step: the gradient has to be cleared before the first of them.
-                    self._add(leaf, first, next(call for call in (*earlier, last) if call >= self._uses[first].calls))
+                    self._add(number, first, next(call for call in (*earlier, last) if call >= self._uses[first].calls))
             new = {call for calls in inside.values() for call in calls} - self._uses.keys()
             if new:
                 self._uses |= dict.fromkeys(new, FirstUse(here, set(inside), len(self._calls)))
