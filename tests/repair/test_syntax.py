@@ -57,6 +57,13 @@ ODD = {
 }  # fmt: skip
 
 
+def test_warnings_of_the_compiler_are_not_printed(recwarn: pytest.WarningsRecorder):
+    """Each run and each change would print those of the whole program again."""
+    source = f"{HEAD}h = w.exp()\nif w is 'w': h = None\nh += 1\nh.sum().backward()\n"
+    assert explain_program(factory_of_text(source)).verdict.fixes
+    assert not recwarn.list
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_odd_syntax_is_rewritten_without_damage(name):
     """The write changes, every other byte stays, and the result computes the right gradient."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -145,7 +146,8 @@ def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) 
 def is_python(text: str) -> bool:
     """Return whether the source compiles."""
     try:
-        compile(text, "candidate", "exec")
+        with warnings.catch_warnings(action="ignore"):
+            compile(text, "candidate", "exec")
     except (SyntaxError, ValueError):
         return False
     return True

@@ -10,6 +10,7 @@ import site
 import sysconfig
 import tokenize
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -45,7 +46,8 @@ def compiled(source: str, file: str) -> types.CodeType:
         ProgramError: if it is not valid Python; the message contains the line.
     """
     try:
-        code = compile(source, file, "exec", dont_inherit=True)
+        with warnings.catch_warnings(action="ignore"):
+            code = compile(source, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         # A null byte raises a SyntaxError without a line or a ValueError, depending on the release of Python (3.11.4).
         line = getattr(error, "lineno", None)
