@@ -116,6 +116,50 @@ PROGRAMS = (
                 torch.clamp(p.grad, -0.1, 0.1)  # fault
             optimizer.step()
         """, (("torch.clamp(p.grad, ", "p.grad.clamp_("),)),
+    FaultyProgram("a state that is not a copy", "copy onto itself", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        kept = net.state_dict()
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        net.load_state_dict(kept)  # fault
+        """, (("net.state_dict()", "{name: value.clone() for name, value in net.state_dict().items()}"),)),
+    FaultyProgram("a target network with the parameters of the network", "copy onto itself", "correct", """
+        import copy
+        net = nn.Sequential(nn.Linear(2, 1))
+        target = copy.copy(net)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (net(torch.ones(3, 2)) - target(torch.ones(3, 2)).detach() - 1).pow(2).mean().backward()
+            optimizer.step()
+            target.load_state_dict(net.state_dict())  # fault
+        """, (("copy.copy(net)", "copy.deepcopy(net)"),)),
+    FaultyProgram("a buffer that requires grad", "gradient that no optimizer uses", "correct", """
+        class Scale(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("scale", torch.ones(2, requires_grad=True))  # fault
+            def forward(self, x):
+                return x * self.scale
+        net = nn.Sequential(Scale(), nn.Linear(2, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """, (('self.register_buffer("scale", torch.ones(2, requires_grad=True))',
+               "self.scale = torch.nn.Parameter(torch.ones(2, requires_grad=True))"),)),
+    FaultyProgram("a copy of a parameter for the optimizer", "rule of autograd", "raises-forward", """
+        w = nn.Parameter(torch.ones(2))
+        optimizer = torch.optim.SGD([w.clone()], lr=0.1)  # fault
+        for _ in range(2):
+            optimizer.zero_grad()
+            w.pow(2).sum().backward()
+            optimizer.step()
+        """, (("w.clone()", "w"),)),
     FaultyProgram("a parameter of computed values in each forward pass", "graph cut", "correct", """
         class Masked(nn.Module):
             def __init__(self):
@@ -1034,6 +1078,19 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "states that are copies, of another module, or loaded where they are taken": """
+        import copy
+        net, target = nn.Linear(2, 1), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        first = copy.deepcopy(net.state_dict())
+        for _ in range(3):
+            optimizer.zero_grad()
+            (net(torch.ones(3, 2)) - target(torch.ones(3, 2)).detach()).pow(2).mean().backward()
+            optimizer.step()
+            target.load_state_dict(net.state_dict())
+            net.load_state_dict(net.state_dict())
+        net.load_state_dict(first)
+        """,
     "iterators that only the optimizer uses: before it, in a branch that does not run, and bound again in each round": """
         import itertools
         net, clip = nn.Linear(2, 1), False

@@ -26,7 +26,7 @@ from autograder.tape.diagnose.fault_words import (
     recorded_steps,
     tensors_of,
 )
-from autograder.tape.diagnose.unused_updates import NO_EFFECT, USED_UP
+from autograder.tape.diagnose.unused_updates import COPIED_ONTO_THEMSELVES, NO_EFFECT, USED_UP
 from autograder.tape.observe.left_gradients import LeftGradient
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.optimizer_steps import OptimizerSteps
@@ -135,7 +135,8 @@ def _used_otherwise(evidence: Evidence) -> set[int]:
         number for number, one in steps.unoptimized.items()
         if any(memory is one.memory and place != _made_at(state, one) for memory, place in by_hand)
     }  # fmt: skip
-    entering = {number for number, one in steps.unoptimized.items() if not one.parameter and _enters_layer(state, one)}
+    others = {number: one for number, one in steps.unoptimized.items() if number not in steps.attributes}
+    entering = {number for number, one in others.items() if not one.parameter and _enters_layer(state, one)}
     return steps.read | asked | updated | entering
 
 
@@ -442,4 +443,16 @@ CLEARED = FaultKind("gradient cleared before the step", _cleared)
 CLIPPED = FaultKind("gradients clipped before backward", _clipped_early, after_error=False)
 USED_AGAIN = FaultKind("gradient not cleared", _used_again)
 LEFT = FaultKind("gradient of another loss", _left, after_error=False)
-KINDS = (NOT_CALLED, FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, CLEARED, CLIPPED, NO_EFFECT, USED_UP, USED_AGAIN, LEFT)
+KINDS = (
+    NOT_CALLED,
+    FOREIGN,
+    UNOPTIMIZED,
+    WITHOUT_A_LOSS,
+    CLEARED,
+    CLIPPED,
+    NO_EFFECT,
+    USED_UP,
+    COPIED_ONTO_THEMSELVES,
+    USED_AGAIN,
+    LEFT,
+)

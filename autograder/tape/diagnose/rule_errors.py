@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import NAMELESS, FaultKind, lines_with, name_of, statement_at
 from autograder.tape.diagnose.graph_cut import GRAPH_CUT, NO_HISTORY
+from autograder.tape.diagnose.refused_tensors import REFUSED_TENSOR
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, line_of
 
@@ -93,6 +94,11 @@ RULES = (
         "rule.sparse_adam|Make the embedding with sparse=False, or update its weight with torch.optim.SparseAdam.",
     ),
     Rule(
+        re.compile("can't optimize a non-leaf Tensor"),
+        "rule.not_a_leaf|the optimizer is given the result of an operation, and it updates only leaves.",
+        "rule.pass_leaf|Pass the leaf itself, without a call such as .clone() or .to(...) that returns another tensor.",
+    ),
+    Rule(
         re.compile("optimizer got an empty parameter list"),
         "rule.no_parameters|no parameter is passed to the optimizer.",
         "rule.register|Keep layers as attributes of a module or in an nn.ModuleList, and do not use a generator such as "
@@ -169,7 +175,7 @@ def _broken_rules(evidence: Evidence) -> Iterator[GraphFault]:
         evidence.state.flow.last_call,
     )
     at = problem.place(evidence.file) if problem else None
-    if problem is None or at is None:
+    if problem is None or at is None or REFUSED_TENSOR.found(evidence):
         return
     statement = statement_at(evidence.trees, at)
     text = ast.unparse(statement) if statement else ""

@@ -111,6 +111,8 @@ class GradientFlow:
         self.present: set[Place] = set()  # the lines that read a `.grad` which was not None
         # by line of a backward call and name of an iterator, the number of calls at which it had no items left
         self.used_up: Counter[tuple[Place, str]] = Counter()
+        # by line that copies a state into a module after a step, whether each tensor was copied onto itself
+        self.copied: dict[Place, list[bool]] = {}
         self._of_value: dict[int, Cut] = {}
         self._behind: dict[int, frozenset[int]] = {}  # by id of such a value, the sources of its cut that it came from
         self._of_number: dict[float, Cut] = {}
@@ -163,6 +165,10 @@ class GradientFlow:
         """
         if name in ("grad", "grad ="):
             self._access_gradient(name, inputs, sources, result, here)
+        if name == "copy_" and self.steps.calls and "load_state_dict" in here.text:
+            first, second = sources
+            is_same = first.memory is second.memory and first.start == second.start
+            self.copied.setdefault(here, []).append(is_same)
         self._follow_gradients(name, sources, results)
         self._follow_update(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)

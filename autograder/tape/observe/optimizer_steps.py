@@ -213,9 +213,8 @@ class OptimizerSteps:
             # Steps that update an image train no model that is in evaluation mode.
             owned = owned.union(*(_ids(module.parameters()) for module in modules if not module.training))
         self._searched |= {tracked.id for tracked in asked.values()}
-        attributes = {
-            number for module in modules if _ids(module.parameters()) & held for number in _attributes(module)
-        }
+        trained = [module for module in modules if _ids(module.parameters()) & held]
+        attributes = {number for module in trained for part in module.modules() for number in _attributes(part)}
         for number, tracked in ((number, tracked) for number, tracked in asked.items() if number not in owned):
             if number in attributes and not tracked.parameter:
                 self.attributes.add(tracked.id)

@@ -302,12 +302,14 @@ def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
 def _follow_rule(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Set the keyword that the rule is about: the dtype of a leaf, `sparse` of an embedding, `use_reentrant` of a checkpoint.
 
-    Or call backward without a number, or let a closure return the loss.
+    Or call backward without a number, pass an optimizer the leaf itself, or let a closure return the loss.
     """
     rule = id_of(fault.change)
     for call in calls(at):
         if rule == "rule.give_tensor" and called(call) == "backward":
             yield tuple(source.replace(call, f"{source.of(call.func)}()") for _ in call.args[:1])
+        if rule == "rule.pass_leaf" and isinstance(call.func, ast.Attribute):
+            yield (source.replace(call, source.of(call.func.value)),)
         if rule == "rule.return_loss" and called(call) == "step":
             yield from _return_loss(source, [source.of(argument) for argument in call.args])
         if "requires_grad" in {keyword.arg for keyword in call.keywords}:

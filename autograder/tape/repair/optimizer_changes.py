@@ -75,6 +75,9 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
         lists = [one for one in source.bindings(source.of(value.func.value)) if isinstance(one.value, ast.List)]
         yield from ((source.replace(made.value, f"torch.nn.{kind}List()"),) for made in lists)
     yield from _hold_others(source, at, fault)
+    if isinstance(value, ast.Call) and called(value) == "register_buffer" and len(value.args) == 2:
+        owner, name = source.of(value.func).rpartition(".")[0], str(getattr(value.args[0], "value", ""))
+        yield (source.replace(at, f"{owner}.{name} = torch.nn.Parameter({source.of(value.args[1])})"),)
     if not isinstance(at, ast.Assign) or value is None:
         return
     if is_tensor and isinstance(value, ast.Call):
@@ -190,6 +193,20 @@ def _make_list(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Itera
     yield from ((source.replace(made.value, f"list({source.of(made.value)})"),) for made in source.bindings(name))
 
 
+def _copy_state(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Copy the values where a state is kept, or the whole module instead of its attributes only."""
+    here = calls_of(at, "state_dict")
+    for call in calls_of(source.tree, "state_dict") if not here else ():
+        if isinstance(call.func, ast.Attribute) and not call.args:
+            yield (source.replace(call, f"{{name: value.clone() for name, value in {source.of(call)}.items()}}"),)
+    target = getattr(next(iter(calls_of(at, "load_state_dict")), None), "func", None) if here else None
+    for made in source.bindings(source.of(target.value)) if isinstance(target, ast.Attribute) else ():
+        shallow = next(iter(calls_of(made, "copy")), None)
+        if shallow is not None or isinstance(made.value, ast.Name | ast.Attribute):
+            value = shallow.args[0] if shallow is not None and shallow.args else made.value
+            yield (source.replace(made.value, f"copy.deepcopy({source.of(value)})"),)
+
+
 CHANGES: dict[str, Change] = {
     "optimizer of other parameters": _make_optimizer_later,
     "gradient that no optimizer uses": _hold,
@@ -199,5 +216,6 @@ CHANGES: dict[str, Change] = {
     "gradient of another loss": _clear,
     "step without effect": _write,
     "iterator that is used up": _make_list,
+    "copy onto itself": _copy_state,
 }
 """By kind of a fault, the change to try."""
