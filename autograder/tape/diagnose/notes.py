@@ -10,6 +10,7 @@ from autograder.locale.messages import LIST, Message, counted_message, join_mess
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
 from autograder.tape.diagnose.harms import find_harms, unrecorded_write_notes
 from autograder.tape.diagnose.missing_gradients import NOT_FINITE
+from autograder.tape.diagnose.optimizer_faults import notes_on_parts
 from autograder.tape.diagnose.shown_gradients import notes_on_formulas
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
@@ -130,6 +131,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
                 "step of an optimizer and a write under no_grad are not recorded."
             )
             yield note_on_line(place, evidence.file, text)
+    yield from notes_on_parts(evidence)
     if not plain.calls and plain.error is None:
         yield Message("note.no_backward|The program never called backward, so its gradients were not checked.")
     if is_out_of_time(evidence.runs.observed.error):

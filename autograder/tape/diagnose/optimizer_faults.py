@@ -32,7 +32,7 @@ from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.optimizer_steps import OptimizerSteps
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
-from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+from autograder.tape.recording.verdict_types import GraphFault, Place, line_of, note_on_line
 from autograder.tape.run.storages import Memory
 
 _UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_grad=)?(True)?\)")
@@ -161,6 +161,21 @@ def _enters_layer(state: RunState, leaf: TrackedTensor) -> bool:
                 return True
         seen.add(node.id)
     return False
+
+
+def notes_on_parts(evidence: Evidence) -> Iterator[str]:
+    """Yield a note for each step at which no optimizer held some parameters of a module and one held others."""
+    state, flow = evidence.state, evidence.state.flow
+    by_hand = _written(state)
+    known = flow.steps.read | flow.optimized.keys() | {asked.id for call in flow.calls for asked in call.asked}
+    for place, tensors in flow.steps.beside.items():
+        if missed := [one for one in tensors if one.parameter and one.id not in known and one.memory not in by_hand]:
+            text = Message(
+                "note.part_of_module|at this step, no optimizer holds {names}, although backward computes a gradient, and "
+                "one holds other parameters of the same module. Pass all parameters that should be trained.",
+                names=name_of(state, sorted(missed, key=lambda one: one.id), A_PARAMETER),
+            )
+            yield note_on_line(place, evidence.file, text)
 
 
 def _words_on_unoptimized(steps: OptimizerSteps, tensors: list[TrackedTensor], made: Place) -> tuple[str, str]:

@@ -91,6 +91,8 @@ class OptimizerSteps:
         # parameters with random values, and leaves of one value or of a module whose gradient is filled before several
         # steps: those that neither an optimizer contains nor, unless they alone are missing, a module with a held parameter
         self.unoptimized: dict[int, TrackedTensor] = {}
+        # by line of a step, the parameters with a gradient that no optimizer holds, in a module with a held parameter
+        self.beside: dict[Place, list[TrackedTensor]] = {}
         self.attributes: set[int] = set()  # ids of those that are attributes of a module, but no parameters of it
         self.wrapped: dict[int, TrackedTensor] = {}  # by id of a leaf that no function returned, the tensor in it
         self.read: set[int] = set()  # ids of the tensors whose `.grad` a line of the user used
@@ -166,7 +168,7 @@ class OptimizerSteps:
         self._find_doubled(now, before, calls, here, used)
         self._stepped[id(optimizer)] = now
         self.idle.begin(optimizer, parameters, here)
-        self._find_unoptimized()
+        self._find_unoptimized(here)
         self.calls.append((calls, now))
         self._rounds = self._rounds_before = self._rounds + 1
 
@@ -183,12 +185,13 @@ class OptimizerSteps:
 
     def end_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Process the end of a step."""
-        self.running_at = None
+        here, self.running_at = self.running_at, None
         self.idle.end(optimizer)
-        if self._rounds > self._rounds_before + 1:  # a closure that was called several times, as by LBFGS
-            self._find_unoptimized()
+        # A closure may be called several times, as by LBFGS.
+        if here is not None and self._rounds > self._rounds_before + 1:
+            self._find_unoptimized(here)
 
-    def _find_unoptimized(self) -> None:
+    def _find_unoptimized(self, here: Place) -> None:
         """Search all optimizers and modules for the parameters with a gradient, to find those that no optimizer holds."""
         if self._passes == PASSES:
             return
@@ -209,6 +212,7 @@ class OptimizerSteps:
         inside = [_ids(module.parameters()) for module in modules]
         owned = held.union(*(one for one in inside if one & held and not one & self._doubled))
         owned -= {number for module in modules for number in _forgotten(module, held)}
+        self.beside.setdefault(here, []).extend(one for number, one in asked.items() if number in owned - held)
         if not any(one.parameter for stepped in self._stepped.values() for one in stepped):
             # Steps that update an image train no model that is in evaluation mode.
             owned = owned.union(*(_ids(module.parameters()) for module in modules if not module.training))
