@@ -208,40 +208,36 @@ def test_the_order_of_a_class_changes_no_row(bubblewrap):
 
 
 def test_a_job_in_reserve_is_graded_after_its_lane_has_ended(bubblewrap, monkeypatch):
-    """A lane that is killed has its own job and the one in reserve graded by the next lane, in this order; a large job, too."""
-    begin, killed = local_processes._Lane._set_deadlines, []
+    """A lane that is killed has its own job and the one in reserve graded by the next lane, in this order."""
+    grade, killed = local_processes._Lane.grade, []
 
-    def begin_and_kill(lane, job, *others):
-        begin(lane, job, *others)
+    def kill_and_grade(lane, job, limits):
         if job.student == "wrong" and not killed:
             killed.append(lane.process)
             lane.process.kill()
+        return grade(lane, job, limits)
 
-    monkeypatch.setattr(local_processes._Lane, "_set_deadlines", begin_and_kill)
+    monkeypatch.setattr(local_processes._Lane, "grade", kill_and_grade)
     terms = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], LIMITS, 7)
-    for largest in (local_processes.FITS_SOCKET, 0):
-        monkeypatch.setattr(local_processes, "FITS_SOCKET", largest)
-        killed.clear()
-        with LocalBackend(terms, 1) as processes:
-            results = list(processes.grade(jobs(["right", "wrong", "right"])))
-        assert [("right", 1.0), ("wrong", 0.0), ("right", 1.0)] == [
-            (result.student, result.grade.points) for result in results
-        ]
-        assert 1 == len(killed)
+    with LocalBackend(terms, 1) as processes:
+        results = list(processes.grade(jobs(["right", "wrong", "right"])))
+    assert [("right", 1.0), ("wrong", 0.0), ("right", 1.0)] == [
+        (result.student, result.grade.points) for result in results
+    ]
+    assert 1 == len(killed)
 
 
 def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch, tmp_path):
     """A lane that hangs is ended with a reason; the next submission is graded. No file is left behind."""
-    begin = local_processes._Lane._set_deadlines
+    grade = local_processes._Lane.grade
 
-    def begin_and_hang(lane, job, *others):
-        begin(lane, job, *others)
+    def hang_and_grade(lane, job, limits):
         if job.student == "wrong":
             lane.process.suspend()
+        return grade(lane, job, limits)
 
-    monkeypatch.setattr(local_processes._Lane, "_set_deadlines", begin_and_hang)
+    monkeypatch.setattr(local_processes._Lane, "grade", hang_and_grade)
     monkeypatch.setattr(local_processes, "MARGIN_SECONDS", 10)
-    monkeypatch.setattr(local_processes, "PLANNING_SECONDS", 0)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("IPYTHONDIR", raising=False)
     limits = replace(LIMITS, submission_seconds=5)
