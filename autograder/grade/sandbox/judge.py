@@ -42,8 +42,6 @@ def points_of(value: Any) -> float | None:
     """
     if value is None or isinstance(value, (str, bytes)) or value is True:
         return None
-    if value is False:
-        return 0.0
     try:
         number = float(value)
     except Exception:  # its `__float__` may be the student's; or an integer of any size
@@ -53,10 +51,6 @@ def points_of(value: Any) -> float | None:
 
 class Unreachable(Unsolved):
     """A name of the student's code cannot be used by a test; the message gives the reason."""
-
-
-class NotJudged(Exception):
-    """A value cannot cross between the processes, which is not a fault of the answer; the test has to be graded manually."""
 
 
 class Judge:
@@ -76,13 +70,13 @@ class Judge:
         result = self._run(request, calls)
         if result.status == "passed" and calls.wrote_arguments:
             result = _lower(result, _in_fork(lambda: self._run(request, Calls(self._call_student, writes_back=True))))
-        return msgspec.structs.replace(result, wrote_arguments=calls.wrote_arguments)
+        return result
 
     def _run(self, request: messages.RunTest, calls: Calls) -> messages.TestRan:
         names = _StudentNames(self._ask, request.picture_seconds)
         try:
             given = self._bind(request, calls)
-        except NotJudged as error:
+        except Unreachable as error:
             return _not_judged(str(error))
         self._shell.execution_count = request.execution_count
         with use_names(names), use_seed(request.seed), use_language(self._language):
@@ -111,7 +105,7 @@ class Judge:
         raise StudentError(Message("test.not_called|{name} was not called: {reason}", name=name, reason=reason))
 
     def _bind(self, request: messages.RunTest, calls: Calls) -> dict[str, Any]:
-        """Bind the student's names for a test, and return them with their values."""
+        """Bind the student's names for a test, and return them with their values; raise Unreachable if one cannot cross."""
         given: dict[str, Any] = {}
         for name, description in request.names.items():
             if description.kind == "absent":
@@ -123,7 +117,7 @@ class Judge:
             elif description.kind == "data" and description.unsendable is None:
                 given[name] = decode(description.value)
             else:
-                raise NotJudged(cannot_leave(name, description))
+                raise Unreachable(cannot_leave(name, description))
         self._shell.user_ns.update(given)
         return given
 

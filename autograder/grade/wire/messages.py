@@ -182,7 +182,6 @@ class TestRan(msgspec.Struct, frozen=True, tag="tested"):
     messages: tuple[StoredMessage, ...] = ()  # the message of the reason, if it is one
     is_hidden: bool = False  # whether the reason comes from a hidden part
     line: int | None = None  # line of the test at which an error ended it
-    wrote_arguments: bool = False  # whether a function of the student wrote into an argument of the test
 
 
 class Skipped(msgspec.Struct, frozen=True, tag="skipped"):

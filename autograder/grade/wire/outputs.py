@@ -7,8 +7,8 @@ from typing import Any, Literal
 import msgspec
 
 MOST_PARTS = 1_000  # outputs of one cell; a page with more of them is unreadable and takes minutes to create
+LARGEST = 1 << 31  # pixels of a picture, for example
 MARGIN = 8  # bytes of JSON for each character of the budget; a control character takes six
-LONGEST_METADATA = 10_000  # bytes of JSON; only the sizes of pictures are used
 CUT = "\n... Output truncated ...\n"  # the message of nbgrader (0.9.6, LimitOutput)
 
 
@@ -20,10 +20,10 @@ class Stream(msgspec.Struct, frozen=True, tag_field="output_type", tag="stream")
 
 
 class Display(msgspec.Struct, frozen=True, tag_field="output_type", tag="display_data"):
-    """The data shown by `display`, by MIME type."""
+    """The texts shown by `display`, and the sizes of pictures, by MIME type."""
 
-    data: dict[str, msgspec.Raw]
-    metadata: msgspec.Raw
+    data: dict[str, str]
+    metadata: dict[str, dict[str, int]]
 
 
 class Result(Display, frozen=True, tag_field="output_type", tag="execute_result"):
@@ -71,9 +71,9 @@ class Outputs:
             return
         if update:
             if identity in self._by_identity:
-                self._by_identity[identity].update(data=data, metadata=metadata)
+                self._by_identity[identity].update(_shown(data, metadata))
             return
-        output = {"output_type": "display_data", "data": data, "metadata": metadata}
+        output = {"output_type": "display_data"} | _shown(data, metadata)
         self._add(output)
         if identity is not None:
             self._by_identity[identity] = output
@@ -81,8 +81,8 @@ class Outputs:
     def result(self, data: dict[Any, Any], metadata: dict[Any, Any], execution_count: int) -> None:
         """Add the value of a cell's last expression."""
         if self._charge(data):
-            output = {"output_type": "execute_result", "data": data, "metadata": metadata}
-            self._add(output | {"execution_count": execution_count})
+            output = {"output_type": "execute_result", "execution_count": execution_count}
+            self._add(output | _shown(data, metadata))
 
     def error(self, name: str, value: str, traceback: list[str]) -> None:
         """Add an error, shortened if it is long, even if the budget is used up."""
@@ -136,6 +136,15 @@ class Outputs:
         return True
 
 
+def _shown(data: dict[Any, Any], metadata: dict[Any, Any]) -> dict[str, Any]:
+    """Return the texts among the forms of a value, and the whole numbers in the metadata of each; nothing else is used."""
+    sizes = {kind: about.items() for kind, about in metadata.items() if isinstance(about, dict)}
+    return {
+        "data": {kind: text for kind, text in data.items() if isinstance(text, str)},
+        "metadata": {kind: {k: n for k, n in about if type(n) is int and n < LARGEST} for kind, about in sizes.items()},
+    }
+
+
 class ReceivedOutputs:
     """Reads the outputs that a worker reports, up to a multiple of the budget; a worker that was taken over may ignore it."""
 
@@ -153,29 +162,4 @@ class ReceivedOutputs:
             raise ValueError(str(error)[:80]) from None
         if len(outputs) > MOST_PARTS + 2:
             raise ValueError("the cell produced too many outputs")
-        return [_decoded(output) for output in outputs]
-
-
-def _decoded(output: Output) -> dict[str, Any]:
-    """Return an output in nbformat's form. Data that is not text is not shown, so it is not decoded."""
-    if isinstance(output, (Stream, Error)):
-        return msgspec.to_builtins(output)
-    data = {kind: _text(value) for kind, value in output.data.items()}
-    shown: dict[str, Any] = {"output_type": "display_data", "data": data, "metadata": _small(output.metadata)}
-    if isinstance(output, Result):
-        shown |= {"output_type": "execute_result", "execution_count": output.execution_count}
-    return shown
-
-
-def _text(value: msgspec.Raw) -> str | list[str]:
-    try:
-        return msgspec.json.decode(value, type=str | list[str])
-    except (msgspec.MsgspecError, RecursionError):
-        return ""
-
-
-def _small(value: msgspec.Raw) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(value, type=dict[str, Any]) if len(bytes(value)) < LONGEST_METADATA else {}
-    except (msgspec.MsgspecError, RecursionError):
-        return {}
+        return [msgspec.to_builtins(output) for output in outputs]
