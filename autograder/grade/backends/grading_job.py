@@ -27,14 +27,12 @@ from autograder.grade.wire.limits import MEBIBYTE, Limits
 from autograder.requirements import PACKAGE
 
 PACKAGES = ("torch", "nbgrader", "ipython")
-WITHOUT_EFFECT = ("classroom/", "cli/", "course/book/", "desk/")
-"""Folders of this package on which no grade depends."""
 
 
 @cache
 def deciding_versions() -> dict[str, str]:
     """Return the versions on which a grade depends: Python, the grader, and all packages that a submission can import here."""
-    return _grading_versions() | {"installed": _installed()}
+    return handshake_versions() | {"installed": _installed()}
 
 
 def _installed() -> str:
@@ -44,26 +42,14 @@ def _installed() -> str:
     return hashlib.sha256(repr(sorted(folder_names)).encode()).hexdigest()[:12]
 
 
-def _grading_versions() -> dict[str, str]:
-    version = _code_version(WITHOUT_EFFECT)
-    packages = {name: importlib.metadata.version(name) for name in PACKAGES}
-    return {"python": platform.python_version()} | packages | {"grader": version}
-
-
-@cache
 def handshake_versions() -> dict[str, str]:
     """Return the versions that another machine must have as well: Python, the grading packages, and the exact code of this package."""
-    return {"autograder": _code_version()} | _grading_versions()
-
-
-def _code_version(without: tuple[str, ...] = ()) -> str:
-    """Return this package's version, with a hash of its code outside of some folders."""
     digest = hashlib.sha256()
     for file in sorted(PACKAGE.rglob("*.py")):
-        name = file.relative_to(PACKAGE).as_posix()
-        if not name.startswith(without):
-            digest.update(name.encode() + b"\0" + file.read_bytes())
-    return f"{importlib.metadata.version('autograd-er')} ({digest.hexdigest()[:12]})"
+        digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
+    grader = f"{importlib.metadata.version('autograd-er')} ({digest.hexdigest()[:12]})"
+    packages = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return {"python": platform.python_version()} | packages | {"grader": grader}
 
 
 def difference(theirs: dict[str, str]) -> str:
