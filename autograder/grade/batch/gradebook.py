@@ -6,7 +6,6 @@ import contextlib
 import datetime
 import fcntl
 import hashlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -341,25 +340,16 @@ def exclusive_lock(gradebook: str, assignment: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _locked_file(gradebook: Path, assignment: str) -> Iterator[None]:
     path = gradebook.with_name(f".{gradebook.name}-{_key(assignment):x}.lock")
-    with contextlib.ExitStack() as opened:
-        while True:
-            try:
-                file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            except OSError as error:
-                raise UnusableGradebookError(why_unusable(f"sqlite:///{gradebook}", error)) from None
-            opened.callback(os.close, file)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise _busy(assignment) from None
-            # The client that had the lock may have removed the file between the two calls.
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.stat(path), os.fstat(file)):
-                    break
+    try:
+        file = path.open("w")
+    except OSError as error:
+        raise UnusableGradebookError(why_unusable(f"sqlite:///{gradebook}", error)) from None
+    with file:
         try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _busy(assignment) from None
+        yield
 
 
 @contextlib.contextmanager
