@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,7 @@ from autograder.classroom.collect.download import (
     unpacked,
 )
 from autograder.errors import printable
-from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, without_outputs
+from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, UnreadableSubmission, parse, without_outputs
 from autograder.grade.wire.limits import Limits
 
 # Browsers, systems and editors add these to a name that is already used: "x (1)", "x-1", "x - Copy", "Copy of x", "x-Copy1".
@@ -53,8 +52,7 @@ class FoundNotebooks:
 
 def shapes_in(folder: Path) -> list[NotebookShape]:
     """Return the notebooks of an assignment whose sources are in a folder."""
-    paths = sorted(folder.glob("*.ipynb"))
-    return [NotebookShape(path.stem, cells_of(json.loads(path.read_text("utf-8"))) or frozenset()) for path in paths]
+    return [NotebookShape(path.stem, _cells_of(path.read_bytes())) for path in sorted(folder.glob("*.ipynb"))]
 
 
 def find_notebooks(
@@ -124,27 +122,15 @@ def _may_be_notebook(path: str) -> bool:
 def _cells(file: DownloadedFile) -> frozenset[str] | None:
     """Return nbgrader's ids in a notebook; None if the file is not a notebook, an empty set if it is damaged."""
     try:
-        data = without_outputs(file.read(LARGEST_NOTEBOOK))
-    except DownloadError:
-        return frozenset() if file.path.casefold().endswith(".ipynb") else None
-    try:
-        return cells_of(json.loads(data.decode("utf-8-sig")))
-    except (ValueError, RecursionError):
+        return _cells_of(file.read(LARGEST_NOTEBOOK))
+    except (DownloadError, UnreadableSubmission):
         return frozenset() if ".ipynb" in file.path.casefold() else None
 
 
-def cells_of(notebook: object) -> frozenset[str] | None:
-    """Return nbgrader's ids of the cells of a notebook, read from JSON; None if it is not a notebook."""
-    cells = notebook.get("cells") if isinstance(notebook, dict) else None
-    if not isinstance(cells, list):
-        return None
-    known = [cell.get("metadata") for cell in cells if isinstance(cell, dict)]
-    ids = [
-        shape["nbgrader"].get("grade_id")
-        for shape in known
-        if isinstance(shape, dict) and isinstance(shape.get("nbgrader"), dict)
-    ]
-    return frozenset(name for name in ids if isinstance(name, str))
+def _cells_of(data: bytes) -> frozenset[str]:
+    """Return nbgrader's ids of the cells of a notebook; raise UnreadableSubmission if it is not a notebook."""
+    known = (cell.metadata.get("nbgrader") for cell in parse(without_outputs(data)))
+    return frozenset(about.grade_id for about in known if about)
 
 
 LONGEST = 120  # maximum length of a file name in bytes
