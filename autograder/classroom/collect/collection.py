@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from autograder.classroom.collect.download import DownloadError, open_download
@@ -39,6 +38,7 @@ from autograder.classroom.written_time import parse_time
 from autograder.errors import UnfinishedError, printable
 from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.grade.policy import CoursePolicy, read_policy
+from autograder.grade.validation.validate import text_table
 
 START = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 
@@ -280,19 +280,10 @@ LONGEST_LIST = 20
 def print_collection(collection: Collection, command: str) -> None:
     """Print a table of the submissions, the students without one, and the open questions or else the next command."""
     console = Console()
-    console.print(_table(collection), highlight=False)
+    rows = [(line.student, line.name, line.placing, "; ".join(line.remarks)) for line in collection.lines]
+    console.print(text_table(("student", "name", "", "remarks"), rows), highlight=False)
     for line in _lines(collection, command):
         console.print(Text(line), highlight=False, soft_wrap=True)
-
-
-def _table(collection: Collection) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("student", "name", "", "remarks"):
-        table.add_column(heading, overflow="fold")
-    for line in collection.lines:
-        cells = (line.student, line.name, line.placing, "; ".join(line.remarks))
-        table.add_row(*(Text(printable(cell) if cell else "") for cell in cells))
-    return table
 
 
 def _lines(collection: Collection, command: str) -> list[str]:

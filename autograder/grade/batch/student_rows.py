@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from autograder.errors import printable
 from autograder.grade.batch.gradebook import Score
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
-from autograder.grade.validation.validate import progress_on_stderr
+from autograder.grade.validation.validate import progress_on_stderr, text_table
 from autograder.locale.stored_messages import StoredMessage
 
 
@@ -114,12 +114,12 @@ def as_json(**rows: list[StudentRow] | list[MovedGrade]) -> str:
 def as_table(rows: list[StudentRow]) -> Table:
     """Return a table with a line for each student: the score, and remarks for the teacher."""
     named = any(row.name for row in rows)
-    table = _table("student", *(["name"] if named else []), "score", "of", "remarks")
+    lines = []
     for row in rows:
         score = row.points if row.score is None else row.score
         cells = (f"{score:g}", f"{row.max_points:g}", "; ".join(_remarks(row)))
-        table.add_row(*map(_text, (row.student, *([row.name] if named else []), *cells)))
-    return table
+        lines.append((row.student, *([row.name] if named else []), *cells))
+    return text_table(("student", *(["name"] if named else []), "score", "of", "remarks"), lines)
 
 
 def look_here(rows: list[StudentRow]) -> list[str]:
@@ -165,24 +165,15 @@ def print_moved(moved: list[MovedGrade]) -> None:
     if not moved:
         console.print(Text("No grade would change. Nothing was written."))
         return
-    table = _table("student", "now", "then", "why")
-    for move in moved:
-        before = "-" if move.before is None else f"{move.before:g}"
-        table.add_row(*map(_text, (move.student, before, f"{move.after:g}", "; ".join(move.reasons))))
-    console.print(table, highlight=False)
+    rows = [
+        (move.student, "-" if move.before is None else f"{move.before:g}", f"{move.after:g}", "; ".join(move.reasons))
+        for move in moved
+    ]
+    console.print(text_table(("student", "now", "then", "why"), rows), highlight=False)
     grades = "grade" if len(moved) == 1 else "grades"
     console.print(
         Text(f"\n{len(moved)} {grades} would change. Nothing was written; run without --dry-run to write them.")
     )
-
-
-def _table(*headings: str) -> Table:
-    return Table(*(Column(heading, overflow="fold") for heading in headings), box=None, pad_edge=False)
-
-
-def _text(words: str) -> Text:
-    # Not markup: rich would interpret "[/bold]" in a student's text.
-    return Text(printable(words) if words else "")
 
 
 def _remarks(row: StudentRow) -> list[str]:

@@ -38,8 +38,6 @@ class MutationReport:
     passing: tuple[str, ...] = ()  # names of the mutants that got full points
     trivial: int = 0  # number of trivial answers that were graded
     paid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # trivial answers that got points, by test
-    # by test, if only this run found a number above the maximum
-    over_maximum: Mapping[str, float] = field(default_factory=dict)
     named: int = 0  # number of the author's right and wrong answers that were graded
     misjudged: tuple[str, ...] = ()  # those with another verdict than their tag, one sentence each
     too_slow: bool = False  # whether the model answers exceeded the limits, so that the test has no result
@@ -57,8 +55,6 @@ class MutationReport:
         yield from self.misjudged
         for test, names in self.paid.items():
             yield f"{test}: this test gives points to {', '.join(names)}; add an input or a hidden test for which that is wrong"
-        for test, number in self.over_maximum.items():
-            yield f"{test}: {validate.over_maximum(number)}"
         yield from (f"{name} passes all tests; check whether it is correct" for name in self.passing[:SHOWN])
         if len(self.passing) > SHOWN:
             yield f"and {len(self.passing) - SHOWN} more mutants pass"
@@ -122,18 +118,7 @@ def mutation_test(
             filter(None, (_misjudged(answer, grades[f"{answer}, {i}"], judged) for i, answer in enumerate(named, 1)))
         ),
         paid={test: passed for test, passed in paid.items() if passed},
-        over_maximum=_over_maximum(report, grades),
     )
-
-
-def _over_maximum(report: validate.SourceReport, grades: dict[str, dict[str, CellGrade]]) -> dict[str, float]:
-    """Return the most points of each test that gave more than its maximum to a generated submission only."""
-    numbers = {
-        cell.id: max((tests[cell.id].over_maximum or 0.0 for tests in grades.values() if tests), default=0.0)
-        for cell in report.cells
-        if cell.over_maximum is None
-    }
-    return {test: number for test, number in numbers.items() if number}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from textwrap import shorten
@@ -16,7 +16,7 @@ import nbformat
 from nbformat import NotebookNode
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from autograder.errors import UnfinishedError, printable
@@ -309,13 +309,12 @@ def _got(grade: CellGrade, cell: SourceCell | None = None, answered: str = "") -
 def print_report(report: SourceReport, mutation: Iterable[str] = ()) -> None:
     """Print a table with a line for each test, the findings for the teacher, and the lines of a mutation test."""
     console = Console()
-    table = Table(title=Text(printable(report.notebook)), box=None, pad_edge=False, title_justify="left")
-    table.add_column("test", overflow="fold")
-    for heading in ("points", "model answers", "release", "judged"):
-        table.add_column(heading)
+    rows = []
     for cell in report.cells:
         points = ["-" if value is None else f"{value:g}" for value in (cell.max_points, cell.model, cell.release)]
-        table.add_row(Text(printable(cell.id)), *points, cell.kind or "by a person")
+        rows.append([cell.id, *points, cell.kind or "by a person"])
+    table = text_table(("test", "points", "model answers", "release", "judged"), rows)
+    table.title, table.title_justify = Text(printable(report.notebook)), "left"
     console.print(table, highlight=False)
     for line in [*report.notes, *report.findings, *mutation]:
         console.print(Text(printable(line)), highlight=False, soft_wrap=True)
@@ -324,6 +323,14 @@ def print_report(report: SourceReport, mutation: Iterable[str] = ()) -> None:
 def report_lines(reports: list[SourceReport], kind: Literal["findings", "notes"]) -> list[str]:
     """Return the problems that the teacher should look at before the first submission is graded, or other notes."""
     return [printable(f"{report.notebook}, {line}") for report in reports for line in getattr(report, kind)]
+
+
+def text_table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table of texts, which are not markup: rich would interpret "[/bold]" in a student's text."""
+    table = Table(*(Column(heading, overflow="fold") for heading in headings), box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(Text(printable(cell) if cell else "") for cell in row))
+    return table
 
 
 @contextlib.contextmanager
