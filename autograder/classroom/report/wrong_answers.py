@@ -20,11 +20,17 @@ def normal_form(source: str) -> str:
     """Return the normal form of some code; if it is not valid Python, its words."""
     try:
         tree = ast.parse(source)
+        names = _own_names(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name):
+                node.id = names.get(node.id, node.id)
+            elif isinstance(node, ast.arg):
+                node.arg, node.annotation = names.get(node.arg, node.arg), None
+            match getattr(node, "body", None):
+                case [ast.Expr(value=ast.Constant()), *rest]:  # a docstring
+                    node.body = rest or [ast.Pass()]  # type: ignore[attr-defined]
+        return ast.unparse(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return " ".join(source.split())
-    try:
-        return ast.unparse(_Renamed(_own_names(tree)).visit(_without_docstrings(tree)))
-    except RecursionError:
         return " ".join(source.split())
 
 
@@ -48,32 +54,6 @@ def _own_names(tree: ast.Module) -> dict[str, str]:
                 if name is not None and name not in ("self", "cls"):
                     names.setdefault(name, f"v{len(names)}")
     return names
-
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if (
-            isinstance(body, list)
-            and body
-            and isinstance(body[0], ast.Expr)
-            and isinstance(body[0].value, ast.Constant)
-        ):
-            node.body = body[1:] or [ast.Pass()]  # type: ignore[attr-defined]
-    return tree
-
-
-class _Renamed(ast.NodeTransformer):
-    def __init__(self, names: dict[str, str]) -> None:
-        self._names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:  # the name that ast calls
-        node.id = self._names.get(node.id, node.id)
-        return node
-
-    def visit_arg(self, node: ast.arg) -> ast.arg:
-        node.arg, node.annotation = self._names.get(node.arg, node.arg), None
-        return node
 
 
 class GivenAnswer(msgspec.Struct, frozen=True):
