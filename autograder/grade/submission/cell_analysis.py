@@ -27,7 +27,7 @@ class CellNames:
     """The names of one cell."""
 
     reads: frozenset[str]  # read at the top level, before the cell itself binds them
-    late: frozenset[str]  # read in its functions, when they are called
+    called: frozenset[str]  # global names that its functions read when they are called
     binds: frozenset[str]  # bound at the top level, or by `global`
     imports: dict[str, str]  # name bound to a module, or to a part of one → the module's own name
     parts: dict[str, tuple[str, str]]  # name bound by `from ... import ...` → the module and the part
@@ -45,24 +45,32 @@ class CellNames:
         """Every name that the cell reads from outside, immediately or later."""
         return (self.reads | self.late | self.quoted) - BUILTINS
 
+    @property
+    def late(self) -> frozenset[str]:
+        """The names from outside that its functions read when they are called."""
+        return self.called - self.binds
+
 
 @functools.lru_cache(maxsize=2000)
 def cell_names(text: str) -> CellNames:
     """Return the names of a cell; empty if it is not Python."""
     parts = statements(text)
     tree = ast.Module(list(parts), [])
-    scope = scope_of(tree)
+    scope = _scope_of(tree)
+    inner = list(_inner_scopes(scope))
     # Python 3.11 gives a comprehension its own scope, although it runs with the statement.
-    comprehensions = [inner for inner in inner_scopes(scope) if inner.get_name() in COMPREHENSIONS]
+    comprehensions = [scope for scope in inner if scope.get_name() in COMPREHENSIONS]
     outer = {symbol.get_name() for symbol in scope.get_symbols()}
-    outer |= {symbol.get_name() for inner in comprehensions for symbol in inner.get_symbols() if symbol.is_global()}
-    symbols = [symbol for inner in inner_scopes(scope) for symbol in inner.get_symbols()]
+    outer |= {symbol.get_name() for scope in comprehensions for symbol in scope.get_symbols() if symbol.is_global()}
+    symbols = [symbol for scope in inner for symbol in scope.get_symbols()]
     declared = {symbol.get_name() for symbol in symbols if symbol.is_declared_global() and symbol.is_assigned()}
     binds = frozenset(declared).union(*(bound_names(part) for part in parts))
+    functions = [child for child in scope.get_children() if child.get_name() not in COMPREHENSIONS]
+    late = [symbol for child in functions for scope in (child, *_inner_scopes(child)) for symbol in scope.get_symbols()]
     imports, from_parts = _imports(tree)
     return CellNames(
         reads=frozenset(_reads(parts, outer)),
-        late=global_reads(text) - binds,
+        called=frozenset(symbol.get_name() for symbol in late if symbol.is_global() and symbol.is_referenced()),
         binds=binds,
         imports=imports,
         parts=from_parts,
@@ -198,9 +206,16 @@ def statements(text: str) -> list[ast.stmt]:
         return []
 
 
-def bound_names(statement: ast.stmt) -> set[str]:
+def bound_names(statement: ast.AST) -> set[str]:
     """Return the names that a statement at the top level of a cell may bind."""
-    return set(_bound(statement))
+    if isinstance(statement, _Definition):
+        return {statement.name}
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return {(alias.asname or alias.name).partition(".")[0] for alias in statement.names}
+    own = {statement.id} if isinstance(statement, ast.Name) and isinstance(statement.ctx, ast.Store) else set[str]()
+    return own.union(
+        *(bound_names(child) for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.Lambda))
+    )
 
 
 def has_code(text: str) -> bool:
@@ -236,17 +251,7 @@ def names_bound_before(text: str, line: int) -> set[str]:
     return set().union(*(bound_names(part) for part in begun if hasattr(part, "body") or (part.end_lineno or 0) < line))
 
 
-@functools.lru_cache(maxsize=2000)
-def global_reads(text: str) -> frozenset[str]:
-    """Return the global names that a cell's functions read when they are called."""
-    outer = scope_of(ast.Module(list(statements(text)), [])).get_children()
-    called = [scope for scope in outer if scope.get_name() not in COMPREHENSIONS]
-    scopes = [*called, *(inner for scope in called for inner in inner_scopes(scope))]
-    symbols = [symbol for scope in scopes for symbol in scope.get_symbols()]
-    return frozenset(symbol.get_name() for symbol in symbols if symbol.is_global() and symbol.is_referenced())
-
-
-def scope_of(tree: ast.Module) -> symtable.SymbolTable:
+def _scope_of(tree: ast.Module) -> symtable.SymbolTable:
     """Return the symbol table of a cell; an empty one if Python cannot compile the cell."""
     try:
         return symtable.symtable(ast.unparse(tree), "<cell>", "exec")
@@ -254,11 +259,11 @@ def scope_of(tree: ast.Module) -> symtable.SymbolTable:
         return symtable.symtable("", "<cell>", "exec")
 
 
-def inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+def _inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
     """Yield the functions and classes inside, at every depth."""
     for child in scope.get_children():
         yield child
-        yield from inner_scopes(child)
+        yield from _inner_scopes(child)
 
 
 @functools.lru_cache(maxsize=2000)
@@ -323,16 +328,3 @@ def _statement_names(cell: str) -> list[tuple[set[str], set[str]]]:
 def _code(cell: str, name: str) -> str | None:
     definitions = [part for part in statements(cell) if isinstance(part, _Definition) and part.name == name]
     return normal_form_of(definitions[-1]) if definitions else None
-
-
-def _bound(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, _Definition):
-        yield node.name
-        return
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield node.id
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.Lambda):
-            yield from _bound(child)

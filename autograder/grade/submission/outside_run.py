@@ -163,9 +163,8 @@ class _PendingComparison:
     cell: NotebookNode
     own: SourceCell
     planned: PlannedCell
+    # one for each plan; none if the program had ended when the first request was due
     answers: list[StudentAnswers] = field(default_factory=list)
-    is_compared: bool = False
-    is_reached: bool = True  # whether the program was running when its first request was due
 
 
 @dataclass
@@ -215,7 +214,7 @@ class OutsideRun:
                     self._add_cell(cell, cell.source)
                     self._texts.append(cell.source)
             self._flush()
-            self._compare_all()
+            self._compare_recorded()
 
     def _add_cell(self, cell: NotebookNode, text: str, *, keeps_outputs: bool = True) -> None:
         shown = cell if keeps_outputs else NotebookNode(cell)
@@ -254,21 +253,20 @@ class OutsideRun:
         text = SubmissionText(list(self._texts))
 
         def take(answers: Iterator[messages.Answer]) -> None:
-            declared.is_reached = self._run.ended is None or not any(planned.requests)
-            for requests in planned.requests:
+            is_reached = self._run.ended is None or not any(planned.requests)
+            for requests in planned.requests if is_reached else ():
                 taken = self._take(list(requests), answers)
                 declared.answers.append(StudentAnswers(requests, taken, text, self._worker))
+            if not planned.makes_extra_call:
+                self._compare(declared)
 
         self._steps.append(_Step([request for requests in planned.requests for request in requests], take))
         if planned.makes_extra_call:
             self._flush()
             self._compare(declared)
 
-    def _compare_all(self) -> None:
-        """Compare the declarative cells; repeat the comparison for those whose wrong answers were recorded afterwards."""
-        for declared in self._declared:
-            if not declared.is_compared:
-                self._compare(declared)
+    def _compare_recorded(self) -> None:
+        """Record wrong answers of declarative cells, and compare these again."""
         asking = [declared for declared in self._declared if any(given.attempts for given in declared.answers)]
         if asking and self._record([given for declared in asking for given in declared.answers]):
             for declared in asking:
@@ -291,10 +289,9 @@ class OutsideRun:
         return any(recordings.values())
 
     def _compare(self, declared: _PendingComparison) -> None:
-        start, error, line = time.monotonic(), None, 0
-        declared.is_compared = True
-        if not declared.is_reached:
+        if not declared.answers:
             return  # its grade is that of a test that was not run
+        start, error, line = time.monotonic(), None, 0
         planned = declared.planned
         with self._shell.separate_outputs(self._work.limits.output_bytes) as outputs:
             for plan, given, place in zip(planned.plans, declared.answers, planned.lines, strict=True):

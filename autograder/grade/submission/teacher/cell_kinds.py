@@ -24,7 +24,6 @@ from autograder.grade.submission.cell_analysis import (
     assigned,
     cell_names,
     changed_names,
-    global_reads,
     has_code,
     root,
     statements,
@@ -132,7 +131,7 @@ class _NameOwners:
         answers = [names for cell, names in zip(cells, self.names, strict=True) if cell.is_answer]
         teachers = [names for cell, names in zip(cells, self.names, strict=True) if cell.kind == "teacher"]
         self.answered = frozenset[str]().union(*(names.binds for names in answers))
-        self.read_late = frozenset[str]().union(*(global_reads(_text(cell)) for cell in cells if cell.is_answer))
+        self.read_late = frozenset[str]().union(*(names.called for names in answers))
         self.classes = frozenset[str]().union(*(names.classes for names in answers))
         self.given = frozenset[str]().union(*(names.binds for names in teachers))
         self.files = student_files | {text for cell in cells if cell.is_answer for text in _file_names(cell.full)}
