@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 from autograder.classroom.harness_zip import files_below, locked_requirements
 from autograder.classroom.worksheet import zip_of
-from autograder.course.paths import write_files
+from autograder.course.paths import replace_file, write_files
 from autograder.errors import InputError, printable
 from autograder.locale.translations import translated_templates
 from autograder.requirements import require_clone
@@ -92,22 +92,16 @@ def write_packages(out: Path, terms: Terms, folders: Mapping[str, Path], glossar
             shared = _shared(Path(fresh, "wheel"), glossary)
             for student, folder in folders.items():
                 files = {f"{terms.assignment}/{name}": data for name, data in _files(folder, terms, shared).items()}
-                _write(Path(fresh, "out", terms.name(student)), files, student, terms.platform == "folder")
+                if terms.platform == "folder":
+                    write_files(Path(fresh, "out", student), files)
+                else:
+                    replace_file(Path(fresh, "out", terms.name(student)), zip_of(files))
             out.mkdir(exist_ok=True)
             for path in Path(fresh, "out").iterdir():
                 os.replace(path, out / path.name)
     except OSError as error:
         raise InputError(f"{printable(str(out))} cannot be written ({error.strerror})") from None
     return [terms.name(student) for student in folders]
-
-
-def _write(target: Path, files: Mapping[str, bytes], student: str, unpacked: bool) -> None:
-    """Write files below one folder, the assignment's, as a zip, or unpacked to the student's folder."""
-    if not unpacked:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(zip_of(files))
-        return
-    write_files(target if student else target.parent, files)
 
 
 def _shared(folder: Path, glossary: Path) -> dict[str, bytes]:

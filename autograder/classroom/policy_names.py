@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from nbgrader.api import Assignment, Student
 
@@ -71,8 +73,8 @@ def checked_policy(classroom: Classroom) -> CoursePolicy:
     """Return the course's policy, empty without the file; raise PolicyError if it is wrong, or names somebody or something unknown."""
     policy = read_policy(classroom.folder)[0] or CoursePolicy()
     path = classroom.folder / FILE
-    _refuse_unknown(path, _assignments_in(policy), _known_assignments(classroom), ASSIGNMENT)
-    _refuse_unknown(path, _students_in(policy), _known_students(classroom), STUDENT)
+    _refuse_unknown(path, _assignments_in(policy), partial(_known_assignments, classroom), ASSIGNMENT)
+    _refuse_unknown(path, _students_in(policy), partial(_known_students, classroom), STUDENT)
     return policy
 
 
@@ -90,36 +92,34 @@ def _students_in(policy: CoursePolicy) -> list[_Named]:
     ]
 
 
-def _refuse_unknown(path: Path, named: list[_Named], known: Iterator[Iterable[str]], kind: str) -> None:
-    """Raise PolicyError for the first name that no source contains; later sources are read only if a name is still missing."""
-    seen: set[str] = set()
-    while missing := [(setting, name) for setting, name in named if name not in seen]:
-        more = next(known, None)
-        if more is None:
-            setting, name = missing[0]
-            near = difflib.get_close_matches(name, sorted(seen), n=1)
+def _refuse_unknown(path: Path, named: list[_Named], read_known: Callable[[], Iterable[str]], kind: str) -> None:
+    """Raise PolicyError for the first name that is not a known one."""
+    known = set(read_known()) if named else set()
+    for setting, name in named:
+        if name not in known:
+            near = difflib.get_close_matches(name, sorted(known), n=1)
             meant = f" (is “{printable(near[0])}” meant?)" if near else ""
             raise PolicyError(
                 f"{printable(str(path))}: {setting} has “{printable(name)}”{meant}, which is not a known {kind}"
             )
-        seen.update(more)
 
 
-def _known_assignments(classroom: Classroom) -> Iterator[Iterable[str]]:
+def _known_assignments(classroom: Classroom) -> Iterator[str]:
     for folder in (classroom.sources, *read_course(classroom.folder).source_folders):
-        yield [path.name for path in folder.glob("*/")]
-    if classroom.has_gradebook:
-        with opened_gradebook(classroom) as book:
-            yield [name for (name,) in book.db.query(Assignment.name)]
+        yield from (path.name for path in folder.glob("*/"))
+    yield from _in_gradebook(classroom, Assignment.name)
 
 
-def _known_students(classroom: Classroom) -> Iterator[Iterable[str]]:
-    yield [path.name for path in classroom.steps["submitted"].glob("*/")]
-    yield read_students(classroom.folder)
+def _known_students(classroom: Classroom) -> Iterator[str]:
+    yield from (path.name for path in classroom.steps["submitted"].glob("*/"))
+    yield from listed_students(classroom)
     for handed_out in read_variants(classroom.folder).assignments.values():
-        yield handed_out.students
-    if classroom.has_gradebook:
-        with opened_gradebook(classroom) as book:
-            yield [name for (name,) in book.db.query(Student.id)]
-    if (classroom.folder / ROSTER).is_file():
-        yield [person.student for person in read_roster(classroom.folder / ROSTER).people]
+        yield from handed_out.students
+    yield from _in_gradebook(classroom, Student.id)
+
+
+def _in_gradebook(classroom: Classroom, column: Any) -> list[str]:
+    if not classroom.has_gradebook:
+        return []
+    with opened_gradebook(classroom) as book:
+        return [name for (name,) in book.db.query(column)]

@@ -123,8 +123,12 @@ def _collect(classroom: Classroom, download: Path, roster: Roster, platform: str
     earlier = [person for person in absent if person.student in before]
     missing = [person for person in absent if person.student not in before]
     open_questions = [question for question in questions if not _is_answered(question, answers)]
-    notes = [*files.notes, *_unread(collector.unread_times)]
-    return Collection(chosen.name, lines, missing, earlier, open_questions, table, notes, str(zone))
+    if unread := collector.unread_times:
+        files.notes.append(
+            f"{len(unread)} times in the list could not be read, such as “{min(unread)}”: without another time, these "
+            "submissions count as on time"
+        )
+    return Collection(chosen.name, lines, missing, earlier, open_questions, table, files.notes, str(zone))
 
 
 class _Collector:
@@ -226,14 +230,6 @@ def _check_assignment(works: list[ReadableSubmission], download: Path, assignmen
         raise DownloadError(
             f"none of the {len(unknown)} notebooks in {printable(download.name)} is one of {assignment}. Name the assignment that "
             "was downloaded"
-        )
-
-
-def _unread(times: set[str]) -> Iterator[str]:
-    if times:
-        yield (
-            f"{len(times)} times in the list could not be read, such as “{min(times)}”: without another time, these submissions "
-            "count as on time"
         )
 
 

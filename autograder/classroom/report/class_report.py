@@ -181,13 +181,10 @@ class _Notebooks:
     def answer(self, student: str, cell: TestedCell, cells: list[TestedCell]) -> str:
         known = self._answers.get((student, cell.notebook))
         if known is None:
-            notebook = self.opened(student, cell)
+            notebook = GradedNotebook(self.classroom, student, cell.notebook)
             known = {each.answers: notebook.answer(each.answers) for each in cells if each.notebook == cell.notebook}
             self._answers[student, cell.notebook] = known
         return known[cell.answers]
-
-    def opened(self, student: str, cell: TestedCell) -> GradedNotebook:
-        return GradedNotebook(self.classroom, student, cell.notebook)
 
 
 def _counting(records: ClassRecords, policy: CoursePolicy) -> tuple[ClassRecords, int]:
@@ -233,7 +230,8 @@ def _picture(groups: list[WrongAnswers], cell: TestedCell, notebooks: _Notebooks
     """Return the address and the text of the picture that grading drew for the first group's example."""
     if not groups or not groups[0].shown_by:
         return "", ""
-    picture = PICTURE.search(notebooks.opened(groups[0].shown_by, cell).shown(cell.id))
+    notebook = GradedNotebook(notebooks.classroom, groups[0].shown_by, cell.notebook)
+    picture = PICTURE.search(notebook.shown(cell.id))
     return (picture[2], picture[1]) if picture else ("", "")
 
 
