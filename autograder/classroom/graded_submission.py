@@ -164,7 +164,7 @@ def _graded(classroom: Classroom, terms: HarnessTerms, level: IsolationLevel, re
     jobs = [
         Job(STUDENT, name, data, work.files, terms.plans[name], pictures=True) for name, data in work.notebooks.items()
     ]
-    grading = GradingTerms(sources, level, terms.limits, secrets.randbits(63))
+    grading = GradingTerms(sources, level.name, terms.limits, secrets.randbits(63))
     with LocalBackend(grading, 1) as backend:
         for result in backend.grade(jobs):
             grade = result.grade or unreadable(sources[result.notebook], result.failure)

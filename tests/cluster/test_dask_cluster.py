@@ -16,7 +16,6 @@ from autograder.errors import UnfinishedError
 from autograder.grade.backends import dask_cluster
 from autograder.grade.backends.dask_cluster import DaskCluster, GradingPlugin
 from autograder.grade.backends.grading_job import GradingTerms, Job, JobResult
-from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.wire.limits import Limits
 from tests.grade.small_course import answer, graded_cell, source
@@ -26,7 +25,7 @@ BEGUN, RELEASED = threading.Event(), threading.Event()
 EMPTY = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
 FULL = NotebookGrade(cells={"t": CellGrade(status="correct", points=1.0, max_points=1.0)}, comments={}, notebook=EMPTY)
 TERMS = GradingTerms(
-    {"small": source(answer("a", "x = 1"), graded_cell("t", "assert x == 1"))}, LEVELS["bubblewrap"], Limits(), 1
+    {"small": source(answer("a", "x = 1"), graded_cell("t", "assert x == 1"))}, "bubblewrap", Limits(), 1
 )
 
 

@@ -38,7 +38,7 @@ def source_of(
     name: str, notebook: nbformat.NotebookNode, files: dict[str, bytes] | None = None, settings: Config | None = None
 ) -> AssignmentSource:
     """Return the source of a notebook outside of a course's folder; `settings` are nbgrader's."""
-    return AssignmentSource(bundle_of(name, notebook, files or {}, rules=CourseRules(settings or Config())))
+    return bundle_of(name, notebook, files or {}, rules=CourseRules(settings or Config()))
 
 
 def hand_in(of: AssignmentSource, answers: dict[str, str] | None = None) -> bytes:

@@ -31,7 +31,6 @@ from distributed.comm.core import connect
 from autograder.errors import InputError, UnfinishedError
 from autograder.grade.backends.grading_job import (
     Backend,
-    CourseBundle,
     GradingTerms,
     Job,
     JobResult,
@@ -45,7 +44,7 @@ from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
 class GradingPlugin(WorkerPlugin):
     """A plugin with which a worker of the cluster can grade one course.
 
-    The course is an encoded CourseBundle, which is sent to each worker once. The worker must reach the level, and have
+    The course is an encoded GradingTerms, which is sent to each worker once. The worker must reach the level, and have
     these `handshake_versions`. `jobs` is the number of submissions to grade at once; 0 for one per thread of the
     worker.
     """
@@ -83,7 +82,7 @@ class GradingPlugin(WorkerPlugin):
     def _backend(self) -> Any:
         from autograder.grade.backends.local_processes import LocalBackend
 
-        terms = msgspec.msgpack.decode(self._course, type=CourseBundle).terms()
+        terms = msgspec.msgpack.decode(self._course, type=GradingTerms)
         return self._started.enter_context(LocalBackend(terms, 1))
 
     def _problem(self, address: str) -> str | None:
@@ -254,9 +253,8 @@ class DaskCluster(Backend):
     @contextlib.contextmanager
     def prepared(self, terms: GradingTerms) -> Iterator[DaskCluster]:
         """Yield the cluster, prepared to grade by these terms. It raises the same errors as `batches`."""
-        course = CourseBundle.of(terms)
-        self._terms, self._plugin = terms, f"autograder-{course.name}"
-        facts = (msgspec.msgpack.encode(course), course.level, handshake_versions(), self._jobs)
+        self._terms, self._plugin = terms, f"autograder-{terms.name}"
+        facts = (msgspec.msgpack.encode(terms), terms.level_name, handshake_versions(), self._jobs)
         self._workers, self._usable_workers = dict[str, _Worker](), set[str]()
         self._in_progress, self._retried_alone = dict[str, _Attempt](), list[_Attempt]()
         self._done = as_completed(loop=self._client.loop, with_results=True, raise_errors=False)

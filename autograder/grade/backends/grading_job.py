@@ -12,7 +12,6 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ import msgspec
 from autograder.grade.sandbox.isolation import IsolationLevel, known_level
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan, SourceBundle
+from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 from autograder.requirements import PACKAGE
 
@@ -69,31 +68,6 @@ def machine_kind() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     processor = f", {model[1]}" if model else ""
     return f"{platform.machine()}{processor}, {os.cpu_count()} processors, {memory:.0f} GiB"
-
-
-class CourseBundle(msgspec.Struct, frozen=True):
-    """A course, as it is sent to another process or machine."""
-
-    sources: tuple[SourceBundle, ...]  # the teacher's notebooks
-    level: str
-    limits: Limits  # resources that one submission may use
-    seed: int  # seed from which inputs are drawn
-
-    @classmethod
-    def of(cls, terms: GradingTerms) -> CourseBundle:
-        """Return the bundle of these terms."""
-        sources = tuple(source.bundle for source in terms.sources.values())
-        return cls(sources, terms.level.name, terms.limits, terms.seed)
-
-    def terms(self) -> GradingTerms:
-        """Return the terms of the bundle; the digests of the sources are unchanged."""
-        sources = {bundled.name: AssignmentSource(bundled) for bundled in self.sources}
-        return GradingTerms(sources, known_level(self.level), self.limits, self.seed)
-
-    @property
-    def name(self) -> str:
-        """A hash of the whole bundle."""
-        return hashlib.sha256(msgspec.msgpack.encode(self, order="deterministic")).hexdigest()[:16]
 
 
 # of a graded notebook: the student's notebook, its outputs, and the recordings of wrong answers
@@ -179,14 +153,23 @@ def _check_texts(texts: Iterable[str]) -> None:
         raise ValueError(f"it has a text of more than {LONGEST_TEXT} characters")
 
 
-@dataclass(frozen=True)
-class GradingTerms:
-    """The settings that are the same for every job."""
+class GradingTerms(msgspec.Struct, frozen=True, dict=True):
+    """The settings that are the same for every job of a course, as they are sent to another process or machine."""
 
     sources: dict[str, AssignmentSource]  # the teacher's notebooks, by name
-    level: IsolationLevel  # isolation of the submissions
+    level_name: str  # isolation of the submissions
     limits: Limits  # resources that one submission may use
     seed: int  # seed from which inputs are drawn
+
+    @property
+    def level(self) -> IsolationLevel:
+        """The isolation level."""
+        return known_level(self.level_name)
+
+    @property
+    def name(self) -> str:
+        """A hash of everything."""
+        return hashlib.sha256(msgspec.msgpack.encode(self, order="deterministic")).hexdigest()[:16]
 
     @cached_property
     def modules(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import psutil
 
-from autograder.grade.backends.grading_job import CourseBundle, GradingTerms, Job, JobResult
+from autograder.grade.backends.grading_job import GradingTerms, Job, JobResult
 from autograder.grade.sandbox import namespaces
 from autograder.grade.sandbox.isolation import IsolationError
 from autograder.grade.sandbox.shell import Shell
@@ -28,7 +28,7 @@ LANE_BYTES = 2048 * MEBIBYTE  # memory that a lane may add, or twice the memory 
 
 def serve(control: socket.socket) -> None:
     """Plan the course that arrives through the control socket, and fork a lane for each set of sockets: for jobs, and for servers."""
-    terms = receive(control, CourseBundle, largest=LARGEST).terms()
+    terms = receive(control, GradingTerms, largest=LARGEST)
     planner = CellPlanner(Shell.instance())
     for source in terms.sources.values():
         planner.plans(source, terms.seed)  # planned once, because each lane is a fork that contains the plans

@@ -19,7 +19,6 @@ import psutil
 
 from autograder.grade.backends.grading_job import (
     Backend,
-    CourseBundle,
     GradingTerms,
     Job,
     JobResult,
@@ -133,8 +132,9 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
         while True:
             # Begin new jobs before the results: the caller writes the results to disk, and the lanes should work in the
             # meantime.
-            room = 2 * self._count - len(running)
-            running += [self._threads.submit(self._grade, job) for job in islice(waiting, room)]
+            for job in islice(waiting, 2 * self._count - len(running)):
+                self._host.start()  # here, because bubblewrap ends with the thread that has started it
+                running.append(self._threads.submit(self._grade, job))
             if results and (time.monotonic() >= until or not running):
                 yield results
                 results, until = [], math.inf
@@ -202,7 +202,7 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
                 groups += [group] if group else []
         except (ChannelError, OSError):
             raise IsolationError(
-                f"the server for submissions does not start at level {self._terms.level.name!r}: {self._host.last_line}"
+                f"the server for submissions does not start at level {self._terms.level_name!r}: {self._host.last_line}"
             ) from None
         if self._terms.level.separates_submissions and not has_namespaces:
             # The kernel denies namespaces inside those of the host. So each submission gets its own host, which the
@@ -232,5 +232,5 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
 
     def _begin_planner(self) -> socket.socket:
         self._planner = (self._unsandboxed_host or self._host).fork("planner", self._terms.modules)
-        send(self._planner, CourseBundle.of(self._terms))
+        send(self._planner, self._terms)
         return self._planner

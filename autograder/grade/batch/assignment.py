@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import itertools
 import secrets
@@ -112,7 +111,7 @@ def grade_classroom(
     with GradingRecords(classroom.gradebook, classroom.assignment, settings) as records:
         run = records.unfinished() if options.resume else None
         run = run or records.begin(secrets.randbits(63), forced=options.force)
-        terms = GradingTerms(sources, level, limits, run.seed)
+        terms = GradingTerms(sources, level.name, limits, run.seed)
         with opened(terms) as backend:
             forbid = options.two_processes or forbids_one_process(settings)
             judging = {"forbid_in_process": forbid, "all_in_process": options.one_process}
@@ -160,7 +159,7 @@ class _Batch:
         self.marks = records.digests_of_marks()
         self.restored: dict[str, str] = {}  # by student: a note on points that another program has changed
         self.penalties = {student: score.late_penalty for student, score in has_grade.items()}
-        level, versions = terms.level.name, deciding_versions()
+        level, versions = terms.level_name, deciding_versions()
         # A change in any of these may change a grade, so unchanged submissions are graded again.
         encoded = msgspec.json.encode(plans, order="deterministic")
         deciding = [*(source.digest for source in terms.sources.values()), terms.limits, encoded, level, versions]
@@ -357,7 +356,7 @@ def _source_reports(
     """Return the report on each source, by notebook name; it is read from the gradebook unless something has changed."""
     reports = {}
     for name, source in terms.sources.items():
-        deciding = (source.digest, terms.limits, terms.level.name, deciding_versions(), sorted(judging.items()))
+        deciding = (source.digest, terms.limits, terms.level_name, deciding_versions(), sorted(judging.items()))
         key = hashlib.sha256(repr((*deciding, SourceReport.__struct_fields__)).encode()).hexdigest()
         if known := records.source_report(name, key):
             reports[name] = msgspec.json.decode(known, type=SourceReport)
@@ -388,7 +387,7 @@ def validate_assignment(
     settings = classroom.settings()
     limits = limits_of(settings, {})
     sources = {source.name: source for source in classroom.read_sources(level, limits)}
-    terms = GradingTerms(sources, level, limits, secrets.randbits(63))
+    terms = GradingTerms(sources, level.name, limits, secrets.randbits(63))
     forbid = two_processes or forbids_one_process(settings)
     with LocalBackend(terms, count) as backend:
         reports = [
@@ -396,7 +395,7 @@ def validate_assignment(
         ]
     if not mutants:
         return [(report, None) for report in reports]
-    short = dataclasses.replace(terms, limits=short_limits(limits))
+    short = msgspec.structs.replace(terms, limits=short_limits(limits))
     named = {path.stem: named_answers(sources[path.stem], read(path)) for path in classroom.notebooks()}
     with LocalBackend(short, count) as backend:
         return [

@@ -20,7 +20,6 @@ from autograder.grade.backends import local_processes
 from autograder.grade.backends.grading_job import GradingTerms, Job
 from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.sandbox.launch import HostProcess
 from autograder.grade.wire.limits import MEBIBYTE
 from tests.grade.conftest import LIMITS
@@ -196,7 +195,7 @@ def row(result):
 
 def test_the_order_of_a_class_changes_no_row(bubblewrap):
     """Two lanes, three orders: programs that run out of memory, end themselves or leave a child do not change other rows."""
-    terms, rows = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], TIGHT, 7), []
+    terms, rows = GradingTerms({SMALL.name: SMALL}, "bubblewrap", TIGHT, 7), []
     names = list(CLASS)
     with LocalBackend(terms, 2) as processes:
         for order in (names, names[::-1], [*names[3:], *names[:3]]):
@@ -218,7 +217,7 @@ def test_a_job_in_reserve_is_graded_after_its_lane_has_ended(bubblewrap, monkeyp
         return grade(lane, job, limits)
 
     monkeypatch.setattr(local_processes._Lane, "grade", kill_and_grade)
-    terms = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], LIMITS, 7)
+    terms = GradingTerms({SMALL.name: SMALL}, "bubblewrap", LIMITS, 7)
     with LocalBackend(terms, 1) as processes:
         results = list(processes.grade(jobs(["right", "wrong", "right"])))
     assert [("right", 1.0), ("wrong", 0.0), ("right", 1.0)] == [
@@ -241,7 +240,7 @@ def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch, tmp_pat
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("IPYTHONDIR", raising=False)
     limits = replace(LIMITS, submission_seconds=5)
-    terms = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], limits, 7)
+    terms = GradingTerms({SMALL.name: SMALL}, "bubblewrap", limits, 7)
     with LocalBackend(terms, 1) as processes:
         before, late, after = processes.grade(jobs(["right", "wrong", "right"]))
     assert ("wrong", "not run", 0.0) == (late.student, *row(late)["test_f"][:2])

@@ -129,7 +129,7 @@ def lane(request):
     level = LEVELS[request.param]
     if level.obstacle:
         pytest.skip(level.obstacle)
-    terms = GradingTerms({COURSE.name: COURSE}, level, SHORT, 7)
+    terms = GradingTerms({COURSE.name: COURSE}, level.name, SHORT, 7)
     with LocalBackend(terms, 1) as lanes:
         yield Lane(level.name, lanes)
 
@@ -319,7 +319,7 @@ def found(request):
     plan = plan_of_source(course)
     assert {"declared": "declarative", "plain": "plain data"} == plan.kinds
     jobs = [Job(student, course.name, hand_in(course, given), {}, plan) for student, given in submissions.items()]
-    terms = GradingTerms({course.name: course}, level, PATIENT, seed)
+    terms = GradingTerms({course.name: course}, level.name, PATIENT, seed)
     with LocalBackend(terms, 1) as lanes:
         grades = {result.student: result.grade for result in lanes.grade(jobs)}
     forms = {kind: [marker] for kind, marker in markers.items()} | {"seed": _forms(seed)}

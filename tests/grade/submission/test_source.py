@@ -20,7 +20,7 @@ from autograder.course.canonical import KERNEL
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.teacher.autotests import AutotestRunner
 from autograder.grade.submission.teacher.source import AssignmentSource, files_next_to_source
-from autograder.grade.submission.teacher.source_cells import SourceBundle, SourceError
+from autograder.grade.submission.teacher.source_cells import SourceError
 from tests.grade.conftest import LIMITS
 from tests.grade.plain_course import known
 from tests.grade.small_course import KNOWN, answer, graded_cell, source, source_of, teacher
@@ -161,7 +161,7 @@ def test_a_line_counts_as_hidden_where_that_is_in_doubt(text, hidden):
 
 
 def test_a_source_crosses_as_plain_data():
-    """Another process creates the same source and the same variants from the bundle."""
+    """Another process reads the same source, and creates the same variants."""
     tags = {"tags": ["stub"]}
     stub = nbformat.v4.new_code_cell(
         "def g():\n    return 0", metadata=tags | {"nbgrader": KNOWN | {"grade_id": "g", "solution": True}}
@@ -169,8 +169,7 @@ def test_a_source_crosses_as_plain_data():
     author = nbformat.v4.new_code_cell("# answer: one\ndef g():\n    return 1", metadata={"tags": ["answer"]})
     vary = nbformat.v4.new_code_cell("w = torch.tensor([1.0, 2.0])", metadata={"tags": ["vary"]})
     of = source(vary, stub, author, *CELLS[3:], files={"data.csv": b"1"})
-    data = msgspec.msgpack.encode(of.bundle)
-    again = AssignmentSource(msgspec.msgpack.decode(data, type=SourceBundle))
+    again = msgspec.msgpack.decode(msgspec.msgpack.encode(of), type=AssignmentSource)
     assert (of.digest, of.cells, of.files) == (again.digest, again.cells, again.files)
     assert "# answer: one\ndef g():\n    return 1" == again.by_id["g"].full
     assert of.variant(7).cells == again.variant(7).cells
@@ -185,13 +184,13 @@ def test_reading_a_source_imports_no_torch(module):
     assert "False\n" == subprocess.check_output([sys.executable, "-c", code], text=True)
 
 
-def test_the_bundle_is_read_without_torch(tmp_path):
-    """Neither reading a source nor its bundle imports PyTorch; only judging needs it."""
-    (tmp_path / "bundle").write_bytes(msgspec.msgpack.encode(source(*CELLS).bundle))
+def test_a_source_is_read_without_torch(tmp_path):
+    """Reading a source imports no PyTorch; only judging needs it."""
+    (tmp_path / "bundle").write_bytes(msgspec.msgpack.encode(source(*CELLS)))
     code = (
         "import sys, msgspec; from autograder.grade.submission.teacher.source import *\n"
         f"data = open({str(tmp_path / 'bundle')!r}, 'rb').read()\n"
-        "source = AssignmentSource(msgspec.msgpack.decode(data, type=SourceBundle))\n"
+        "source = msgspec.msgpack.decode(data, type=AssignmentSource)\n"
         "print(len(source.cells), len(source.digest), 'torch' in sys.modules, 'nbgrader' in sys.modules)"
     )
     assert f"{len(CELLS)} 64 False False\n" == subprocess.check_output([sys.executable, "-c", code], text=True)

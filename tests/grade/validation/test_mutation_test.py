@@ -9,7 +9,6 @@ import torch
 from autograder.grade.backends.grading_job import GradingTerms
 from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.assignment import named_answers
-from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.validation.mutants import mutants
 from autograder.grade.validation.mutation_test import MutationReport, made_trivial, mutation_test, trivial_answers
 from autograder.grade.validation.validate import ignore_step, validate_source
@@ -140,7 +139,7 @@ def mutation_report(*cells, sample=200, on_step=ignore_step):
     """Return the mutation test of a source with these cells."""
     notebook = nbformat.v4.new_notebook(cells=list(cells))
     source = source_of("n", notebook)
-    terms = GradingTerms({"n": source}, LEVELS["bubblewrap"], LIMITS, 7)
+    terms = GradingTerms({"n": source}, "bubblewrap", LIMITS, 7)
     with LocalBackend(terms, 1) as backend:
         report = validate_source(source, backend)
         return mutation_test(source, report, backend, sample, on_step, named_answers(source, notebook))

@@ -101,7 +101,7 @@ def cells(validated):
 
 def terms_of(source):
     """Return the terms by which a source is graded here."""
-    return GradingTerms({"n": source}, LEVELS["bubblewrap"], LIMITS, 7)
+    return GradingTerms({"n": source}, "bubblewrap", LIMITS, 7)
 
 
 def in_short(cell):

@@ -22,7 +22,8 @@ from autograder.course.author_cells import is_authors
 from autograder.course.nbgrader_release import configure
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges
 from autograder.errors import InputError
-from autograder.grade.submission.teacher.source_cells import BundledCell, SourceBundle, SourceError
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source_cells import BundledCell, SourceError
 
 NUMBER = "autograder_cell"
 """The metadata key that identifies a cell after a preprocessor; it is removed at the end."""
@@ -61,8 +62,8 @@ def bundle_of(
     changes: DeclaredChanges = NOTHING,
     *,
     rules: CourseRules,
-) -> SourceBundle:
-    """Return a source and all files next to it as plain data; raise SourceError if nbgrader would not release it."""
+) -> AssignmentSource:
+    """Return a source with all files next to it; raise SourceError if nbgrader would not release it, or a cell cannot be graded."""
     config = copy.deepcopy(rules.settings)
     configure(config)
     steps = [
@@ -72,10 +73,10 @@ def bundle_of(
     with contextlib.chdir(rules.root):
         stages = _stages(copy.deepcopy(notebook), name, steps, rules)
     excluded = excluded_files(config, rules.source.name)
-    return SourceBundle(
+    return AssignmentSource(
         name=name,
         metadata=notebook.metadata,
-        cells=tuple(_bundled(number, stages) for number in _order(stages)),
+        bundled=tuple(_bundled(number, stages) for number in _order(stages)),
         files={path: data for path, data in files.items() if path not in excluded},
         student_files={path: data for path, data in files.items() if path in excluded},
         changes=changes,

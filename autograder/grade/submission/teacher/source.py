@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from autograder.course.canonical import read
-from autograder.course.variants.declared_changes import read_changes
+from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, read_changes
 from autograder.errors import printable
 from autograder.grade.submission.cell_analysis import bound_names, definitions, statements
 from autograder.grade.submission.submitted_files import UnreadableSubmission, digest, plain_file, reason_of
 from autograder.grade.submission.teacher.cell_kinds import CellKind, Kind, cell_kinds, with_dependents
-from autograder.grade.submission.teacher.source_cells import SourceBundle, SourceCell, source_cells, varied
+from autograder.grade.submission.teacher.source_cells import BundledCell, SourceCell, source_cells, varied
 
 IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader's own, and the sources themselves
 LARGEST_FILE = 2**30  # bytes
@@ -43,20 +43,36 @@ if TYPE_CHECKING:
     from autograder.grade.submission.teacher.autotests import AutotestRunner
 
 
-class AssignmentSource:
-    """A source notebook, and the files next to it, with the attributes of its bundle."""
+class AssignmentSource(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A source notebook, and the files next to it, as plain data, which can be sent to another process."""
 
-    def __init__(self, bundle: SourceBundle) -> None:
-        """Take a source as plain data; raise SourceError if a cell cannot be graded."""
-        self.bundle = bundle
-        self.name, self.is_variant = bundle.name, bundle.is_variant
-        self.metadata: dict[str, Any] = bundle.metadata
-        self.files, self.student_files = bundle.files, bundle.student_files
-        self.cells = list(source_cells(bundle))  # all except the author's
-        self.by_id = {cell.id: cell for cell in self.cells if cell.id}  # the cells that nbgrader knows
+    name: str  # nbgrader's notebook id, which is the file's name without its suffix
+    metadata: dict[str, Any]  # the notebook's metadata
+    bundled: tuple[BundledCell, ...]  # all cells that are graded or released, and the author's, which are not
+    # data files and helper modules next to the notebook, by relative path; they replace a student's
+    files: dict[str, bytes]
+    student_files: dict[str, bytes]  # the teacher's versions of files that a student's replace
+    changes: DeclaredChanges = NOTHING  # the declared differences between two students' notebooks
+    # the course's `ClearHiddenTests.begin_test_delimeter`, which precedes the name of a hidden test
+    hidden_mark: str = ""
+    is_variant: bool = False  # whether the notebook was given only to one student or group
 
-    @classmethod
-    def read(cls, path: Path, autotests: AutotestRunner, files: dict[str, bytes]) -> AssignmentSource:
+    def __post_init__(self) -> None:
+        """Raise SourceError if a cell cannot be graded."""
+        _ = self.cells
+
+    @cached_property
+    def cells(self) -> list[SourceCell]:
+        """The cells that are graded or released."""
+        return list(source_cells(self.bundled, self.hidden_mark))
+
+    @cached_property
+    def by_id(self) -> dict[str, SourceCell]:
+        """The cells that nbgrader knows."""
+        return {cell.id: cell for cell in self.cells if cell.id}
+
+    @staticmethod
+    def read(path: Path, autotests: AutotestRunner, files: dict[str, bytes]) -> AssignmentSource:
         """Return the source at a path, with the other files of its folder.
 
         Raises:
@@ -71,11 +87,12 @@ class AssignmentSource:
         changes = read_changes(folder.parent, folder.name)
         instantiate = partial(autotests.instantiate, folder=folder, files=files)
         rules = CourseRules(autotests.settings, autotests.course, folder, instantiate)
-        return cls(bundle_of(path.stem, read(path), files, changes, rules=rules))
+        return bundle_of(path.stem, read(path), files, changes, rules=rules)
 
     def variant(self, seed: int) -> AssignmentSource:
         """Return the source of the notebook that a student with this seed was given."""
-        return AssignmentSource(varied(self.bundle, seed))
+        cells = varied(self.bundled, seed, self.changes)
+        return msgspec.structs.replace(self, bundled=cells, is_variant=True)
 
     @cached_property
     def digest(self) -> str:

@@ -12,7 +12,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.course.author_cells import is_authors
-from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges
+from autograder.course.variants.declared_changes import DeclaredChanges
 from autograder.course.variants.variant import vary
 from autograder.errors import InputError
 from autograder.grade.submission.cell_analysis import transformed
@@ -36,21 +36,6 @@ class BundledCell(msgspec.Struct, frozen=True, kw_only=True):
     full: str  # the text as the teacher wrote it, with the model solution
     text: str  # the text in nbgrader's gradebook: without the solution, with hidden tests
     visible: str  # the released text; "" for a cell that is not released
-
-
-class SourceBundle(msgspec.Struct, frozen=True, kw_only=True):
-    """A source as plain data, which can be sent to another process."""
-
-    name: str  # nbgrader's notebook id, which is the file's name without its suffix
-    metadata: dict[str, Any]  # the notebook's metadata
-    cells: tuple[BundledCell, ...]  # all cells that are graded or released, and the author's, which are not
-    # data files and helper modules next to the notebook, by relative path; they replace a student's
-    files: dict[str, bytes]
-    student_files: dict[str, bytes]  # the teacher's versions of files that a student's replace
-    changes: DeclaredChanges = NOTHING  # the declared differences between two students' notebooks
-    # the course's `ClearHiddenTests.begin_test_delimeter`, which precedes the name of a hidden test
-    hidden_mark: str = ""
-    is_variant: bool = False  # whether the notebook was given only to one student or group
 
 
 class HiddenPart(msgspec.Struct, frozen=True, array_like=True):
@@ -119,37 +104,36 @@ class SourceCell(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.cell.metadata.get("nbgrader", {}).get(flag))
 
 
-def source_cells(bundle: SourceBundle) -> Iterator[SourceCell]:
+def source_cells(cells: tuple[BundledCell, ...], mark: str) -> Iterator[SourceCell]:
     """Yield the cells that are graded or released. For a program to fix, the author's answer below it is the model.
 
     Raises:
         SourceError: a cell cannot be graded.
     """
-    for index, cell in enumerate(bundle.cells):
+    for index, cell in enumerate(cells):
         if not is_authors(cell.metadata):
-            answer = _authors_answer(bundle.cells[index + 1 :]) if "stub" in cell.metadata.get("tags", []) else ""
-            yield _source_cell(cell, answer or cell.full, bundle.hidden_mark)
+            answer = _authors_answer(cells[index + 1 :]) if "stub" in cell.metadata.get("tags", []) else ""
+            yield _source_cell(cell, answer or cell.full, mark)
 
 
-def varied(bundle: SourceBundle, seed: int) -> SourceBundle:
-    """Return the source of the notebook that a student with this seed was given.
+def varied(cells: tuple[BundledCell, ...], seed: int, changes: DeclaredChanges) -> tuple[BundledCell, ...]:
+    """Return the cells of the notebook that a student with this seed was given.
 
     A variant of the release is the release of the variant, so each of a cell's texts is converted separately.
     """
     full, text, visible = (
-        vary(_notebook(bundle, version), seed, bundle.changes).cells for version in ("full", "text", "visible")
+        vary(_notebook(cells, version), seed, changes).cells for version in ("full", "text", "visible")
     )
-    cells = [
+    return tuple(
         msgspec.structs.replace(
             cell, metadata=two.metadata, full=cell_full.source, text=two.source, visible=three.source
         )
-        for cell, cell_full, two, three in zip(bundle.cells, full, text, visible, strict=True)
-    ]
-    return msgspec.structs.replace(bundle, cells=tuple(cells), is_variant=True)
+        for cell, cell_full, two, three in zip(cells, full, text, visible, strict=True)
+    )
 
 
-def _notebook(bundle: SourceBundle, version: str) -> NotebookNode:
-    return NotebookNode(metadata=NotebookNode(), cells=[_node(cell, getattr(cell, version)) for cell in bundle.cells])
+def _notebook(cells: tuple[BundledCell, ...], version: str) -> NotebookNode:
+    return NotebookNode(metadata=NotebookNode(), cells=[_node(cell, getattr(cell, version)) for cell in cells])
 
 
 def _node(cell: BundledCell, text: str) -> NotebookNode:
