@@ -159,8 +159,8 @@ def _place(submission: Path, classroom: Classroom) -> list[str]:
 
 
 def _graded(classroom: Classroom, terms: HarnessTerms, level: IsolationLevel, remarks: list[str]) -> dict[str, Any]:
-    sources = {source.name: source for source in classroom.read_sources(level, terms.limits)}
-    work = StudentSubmission(classroom, STUDENT, sources, classroom.course_files()[0], terms.limits)
+    sources, _ = classroom.read_sources(level, terms.limits)
+    work = StudentSubmission(classroom, STUDENT, sources, terms.limits)
     jobs = [
         Job(STUDENT, name, data, work.files, terms.plans[name], pictures=True) for name, data in work.notebooks.items()
     ]

@@ -13,7 +13,7 @@ from typing import Literal
 from autograder.classroom.submission_record import CollectedSubmission
 from autograder.course.paths import write_files
 from autograder.grade.batch.classroom import Classroom
-from autograder.grade.batch.student_submission import replace_folder
+from autograder.grade.batch.student_submission import replaced_folder
 from autograder.grade.submission.submitted_files import (
     LARGEST_NOTEBOOK,
     UnreadableSubmission,
@@ -145,12 +145,9 @@ def _present(classroom: Classroom, student: str, known: CollectedSubmission | No
 
 def _write(folder: Path, work: SubmissionFiles) -> None:
     """Write a folder completely or not at all."""
-
-    def write(fresh: Path) -> None:
+    with replaced_folder(folder) as fresh:
         write_files(fresh, work.files)
         _stamp(fresh, work.handed_in)
-
-    replace_folder(folder, write)
 
 
 def _stamp(folder: Path, handed_in: datetime.datetime | None) -> None:

@@ -104,7 +104,7 @@ def grade_classroom(
     check_release(classroom)
     settings = classroom.settings()
     limits = options.limits or limits_of(settings, options.chosen_limits)
-    sources = {source.name: source for source in classroom.read_sources(level, limits)}
+    sources, notes = classroom.read_sources(level, limits)
     register(classroom, list(sources.values()), accept_source=options.accept_source)
     jobs = parallel_jobs(options.jobs)
     opened = open_backend or partial(LocalBackend, count=jobs)
@@ -119,7 +119,7 @@ def grade_classroom(
             shown.reports(list(reports.values()))
             completed = {"any_prediction": classroom.any_prediction()}
             plans = {name: msgspec.structs.replace(report.plan, **completed) for name, report in reports.items()}
-            batch = _Batch(classroom, terms, plans, records, run, shown, may_move=options.may_move)
+            batch = _Batch(classroom, terms, plans, records, run, shown, notes, may_move=options.may_move)
             rows = batch.grade(backend)
         if options.feedback != "off":
             new = [row.student for row in rows if row.in_gradebook and not batch.has_feedback(row, options.feedback)]
@@ -138,6 +138,7 @@ class _Batch:
         records: GradingRecords,
         run: GradingRun,
         shown: ProgressCallbacks,
+        notes: list[str],
         *,
         may_move: bool,
     ) -> None:
@@ -148,10 +149,9 @@ class _Batch:
         # By student: all submissions of those who have several, if the best one counts.
         self.candidates: dict[str, list[StudentSubmission]] = {}
         self.classroom, self.terms, self.plans, self.records, self.run = classroom, terms, plans, records, run
-        self.shown = shown
+        self.shown, self.notes = shown, notes
         self.students = classroom.students()
         self.variants, self.former = classroom.variants(), classroom.former_variants()
-        self.course_files, self.notes = classroom.course_files()
         # A student whom the teacher has removed from the gradebook still has an origin there, but no grade.
         has_grade = records.scores()
         self.known = {student: origin for student, origin in records.origins().items() if student in has_grade}
@@ -220,8 +220,7 @@ class _Batch:
             self._write_finished(works)
 
     def _read(self, student: str, earlier: Path | None = None) -> StudentSubmission:
-        terms = self.terms
-        return StudentSubmission(self.classroom, student, terms.sources, self.course_files, terms.limits, earlier)
+        return StudentSubmission(self.classroom, student, self.terms.sources, self.terms.limits, earlier)
 
     def _earlier(self, present: StudentSubmission) -> list[StudentSubmission]:
         """Return the earlier submissions of a student that differ from the present one."""
@@ -386,7 +385,7 @@ def validate_assignment(
     check_release(classroom)
     settings = classroom.settings()
     limits = limits_of(settings, {})
-    sources = {source.name: source for source in classroom.read_sources(level, limits)}
+    sources, _ = classroom.read_sources(level, limits)
     terms = GradingTerms(sources, level.name, limits, secrets.randbits(63))
     forbid = two_processes or forbids_one_process(settings)
     with LocalBackend(terms, count) as backend:

@@ -37,7 +37,6 @@ from autograder.grade.nbgrader_adapter import (
 from autograder.grade.policy import read_policy
 from autograder.grade.sandbox.isolation import IsolationLevel
 from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, UnreadableSubmission, plain_file, reason_of
-from autograder.grade.submission.teacher.release_steps import excluded_files
 from autograder.grade.submission.teacher.source import AssignmentSource, files_next_to_source
 from autograder.grade.submission_time import read_time
 from autograder.grade.wire.limits import Limits
@@ -93,23 +92,20 @@ class Classroom(CourseFolders):
         path = Path(url.database or "")
         return url.get_backend_name() != "sqlite" or (path.is_file() and path.stat().st_size > 0)
 
-    def course_files(self) -> tuple[dict[str, bytes], list[str]]:
-        """Return the files next to the notebooks, which replace a student's files, and a note for each file that is left out."""
-        files, notes = files_next_to_source(self.sources / self.assignment)
-        excluded = excluded_files(self.settings(), self.assignment)
-        return {name: data for name, data in files.items() if name not in excluded}, notes
-
     def notebooks(self) -> list[Path]:
         """Return the source notebooks, sorted by name."""
         return sorted(path for path in (self.sources / self.assignment).glob("*.ipynb") if path.is_file())
 
-    def read_sources(self, level: IsolationLevel, limits: Limits) -> list[AssignmentSource]:
-        """Return the assignment's sources; notebooks with AUTOTEST lines are run at this level, within these limits."""
-        files, _ = files_next_to_source(self.sources / self.assignment)
+    def read_sources(self, level: IsolationLevel, limits: Limits) -> tuple[dict[str, AssignmentSource], list[str]]:
+        """Return the assignment's sources by name, and a note for each file next to them that is left out.
+
+        Notebooks with AUTOTEST lines are run at this level, within these limits.
+        """
+        files, notes = files_next_to_source(self.sources / self.assignment)
         from autograder.grade.submission.teacher.autotests import AutotestRunner  # imports PyTorch
 
         with AutotestRunner(level, limits, self.settings(), self.folder) as autotests:
-            return [AssignmentSource.read(path, autotests, files) for path in self.notebooks()]
+            return {path.stem: AssignmentSource.read(path, autotests, files) for path in self.notebooks()}, notes
 
     def variants(self) -> dict[str, int]:
         """Return the seed of each student who received a personal notebook."""

@@ -19,7 +19,7 @@ from traitlets.config import Config
 from autograder.errors import printable
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.batch.feedback_page import localize_messages, page_html
-from autograder.grade.batch.student_submission import replace_folder, write_file
+from autograder.grade.batch.student_submission import replaced_folder, write_file
 from autograder.grade.nbgrader_adapter import add_grades
 from autograder.grade.policy import CoursePolicy, read_policy
 from autograder.grade.submission.cell_analysis import has_code
@@ -105,11 +105,9 @@ def _write_pages(classroom: Classroom, student: str, page: Callable[[Path, str],
             if not pages:
                 return "there is no graded notebook"
 
-            def write(folder: Path) -> None:
+            with replaced_folder(classroom.feedback(student)) as folder:
                 for name, html in pages.items():
                     write_file(folder / name, html.encode(), 0o644)  # the mode that nbgrader sets
-
-            replace_folder(classroom.feedback(student), write)
     except TimeUp:
         return f"it took more than {PAGE_SECONDS:g} seconds"
     except OSError as error:

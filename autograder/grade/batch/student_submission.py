@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 from autograder.errors import as_utf8, printable
@@ -36,7 +37,6 @@ class StudentSubmission:
         classroom: Classroom,
         student: str,
         sources: dict[str, AssignmentSource],
-        course_files: dict[str, bytes],
         limits: Limits,
         earlier: Path | None = None,
     ) -> None:
@@ -44,13 +44,13 @@ class StudentSubmission:
         self.student, self._classroom, self._sources = student, classroom, sources
         self.folder = folder = earlier or classroom.submitted(student)
         self.key = student if earlier is None else f"{student}/{earlier.name}"  # unique in a run
-        self._course_files = course_files
+        self._course_files = next((source.files for source in sources.values()), {})  # the same for all notebooks
         self.notebooks: dict[str, bytes] = {}  # the readable notebooks of the assignment
         self.grades: dict[str, NotebookGrade] = {}  # notebooks that cannot be read are graded from the start
         self.graded_by: dict[str, dict[str, str]] = {}  # the worker and the kind of machine, by notebook
         obstacle = _obstacle(folder, student)
         attached, notes = ({}, []) if obstacle else attachments(folder, limits)
-        written = {*course_files, "timestamp.txt", *(f"{name}.ipynb" for name in sources)}
+        written = {*self._course_files, "timestamp.txt", *(f"{name}.ipynb" for name in sources)}
         self.files, clashes = without_clashes(attached, written)
         self.notes = [*notes, *clashes, *([] if obstacle else _unknown_notebooks(folder, sources))]
         for name, source in sources.items():
@@ -87,21 +87,19 @@ class StudentSubmission:
         The teacher's files replace those of the student. A student's file that cannot be written there, for example
         because its path is too long, is left out with a note.
         """
-        replace_folder(self._classroom.autograded(self.student), self._write_into)
-
-    def _write_into(self, folder: Path) -> None:
         files = {f"{name}.ipynb": graded.notebook.encode() for name, graded in self.grades.items()}
         if self.timestamp is not None:
             files["timestamp.txt"] = f"{self.timestamp} UTC".encode()
-        for name, data in (self._course_files | files).items():
-            write_file(folder / name, data)
-        for name in sorted(self.files.keys() - self._course_files.keys()):
-            try:
-                write_file(folder / name, self.files[name])
-            except OSError as error:
-                if is_about_the_machine(error):
-                    raise
-                self.notes.append(f"{printable(name)} is not in the autograded folder: {error.strerror}")
+        with replaced_folder(self._classroom.autograded(self.student)) as folder:
+            for name, data in (self._course_files | files).items():
+                write_file(folder / name, data)
+            for name in sorted(self.files.keys() - self._course_files.keys()):
+                try:
+                    write_file(folder / name, self.files[name])
+                except OSError as error:
+                    if is_about_the_machine(error):
+                        raise
+                    self.notes.append(f"{printable(name)} is not in the autograded folder: {error.strerror}")
 
 
 def _obstacle(folder: Path, student: str) -> str:
@@ -126,13 +124,14 @@ def _unknown_notebooks(folder: Path, sources: dict[str, AssignmentSource]) -> li
     return [*notes[:LONGEST_LIST], *([f"{more} more notebooks were left out"] if more > 0 else [])]
 
 
-def replace_folder(target: Path, write: Callable[[Path], None]) -> None:
-    """Replace a folder, completely or not at all; `write` fills the new, empty folder."""
+@contextlib.contextmanager
+def replaced_folder(target: Path) -> Iterator[Path]:
+    """Yield a new, empty folder, which replaces the target after the block; not at all if the block raises OSError."""
     fresh = target.with_name(WRITING)
     _remove(fresh)
     fresh.mkdir(parents=True)
     try:
-        write(fresh)
+        yield fresh
         _remove(target)
         fresh.replace(target)
     except OSError:

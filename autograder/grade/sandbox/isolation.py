@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -59,7 +58,7 @@ class IsolationError(SetupError):
     """The machine does not reach the required level, so nothing is graded; the message suggests a solution."""
 
 
-class IsolationLevel(ABC):
+class IsolationLevel:
     """The way in which a server, and the submissions that it runs, are separated from the rest of the machine."""
 
     name: ClassVar[str]  # the name in `--isolation`, in the gradebook and in reports
@@ -74,17 +73,19 @@ class IsolationLevel(ABC):
     @functools.cached_property
     def obstacle(self) -> str:
         """The reason why this machine does not reach the level, and what to do; "" if it does. Tried once per process."""
+        if sys.platform != "linux":
+            return "the grader runs on Linux only; use a Linux machine or a container"
         return self.probe() or seccomp.obstacle()
 
-    @abstractmethod
     def probe(self) -> str:
-        """Try the level on this machine and return the text for `obstacle`."""
+        """Try the level on this Linux machine and return the text for `obstacle`."""
+        return ""
 
     def command(self, host: list[str]) -> list[str]:
         """Return the command line that starts a host at this level, given the one that starts it without isolation."""
         return host
 
-    def become(self, role: str) -> None:  # noqa: B027 - most levels change nothing
+    def become(self, role: str) -> None:
         """Change the user id of a server's process, and of all workers that it forks, to that of its role ("server" or "judge server")."""
 
     def environment(self) -> dict[str, str]:
@@ -168,8 +169,6 @@ class BubblewrapLevel(IsolationLevel):
 
     def probe(self) -> str:
         """Run Python inside bubblewrap."""
-        if sys.platform != "linux":
-            return "namespaces exist on Linux only; grade on a Linux machine or in a container"
         program = shutil.which("bwrap")
         if program is None:
             return "bubblewrap is missing; install it: `sudo apt install bubblewrap`"
@@ -232,8 +231,6 @@ class SecondUserLevel(IsolationLevel):
 
     def probe(self) -> str:
         """Run Python as the second user, and import a module from outside the standard library."""
-        if sys.platform != "linux":
-            return "the grader runs on Linux only; use a Linux machine or a container"
         if os.geteuid() != 0:
             return "only root can give a submission a user id of its own; grade as root in a container"
         trial = [sys.executable, "-P", "-c", "import json, msgspec, autograder.errors"]
@@ -262,10 +259,6 @@ class ProcessLevel(IsolationLevel):
         "use it only for people you trust"
     )
     separates_submissions = False
-
-    def probe(self) -> str:
-        """Require only Linux."""
-        return "" if sys.platform == "linux" else "the grader runs on Linux only; use a Linux machine or a container"
 
 
 # by name; the strongest first

@@ -24,13 +24,7 @@ from autograder.grade.sandbox.shell import Shell
 from autograder.grade.submission.cell_analysis import SubmissionText, cell_names, names_bound_before
 from autograder.grade.submission.cell_planner import PlannedCell, SourcePlans, cell_seed
 from autograder.grade.submission.notebook_grade import CellGrade, Status
-from autograder.grade.submission.server_client import (
-    TEST_TIME_FACTOR,
-    ServerClient,
-    WorkerClient,
-    WorkerEnded,
-    received_outputs,
-)
+from autograder.grade.submission.server_client import TEST_TIME_FACTOR, ServerClient, WorkerClient, WorkerEnded
 from autograder.grade.submission.submission_run import SubmissionRun, graded_test, needs_manual_grade
 from autograder.grade.submission.teacher.cell_kinds import CellKind
 from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan
@@ -377,7 +371,7 @@ class OutsideRun:
             execution_count=self._run.count,
         )
         result = judge.run_test(request, self._reply)
-        cell.outputs = received_outputs(result.outputs, judge.received)
+        cell.outputs = judge.outputs(result)
         if failure is not None and result.status == "incorrect":  # as with the model answers
             reason = f"{result.reason} (the teacher's cell ended with {failure})"
             result = msgspec.structs.replace(result, reason=reason[: messages.LONGEST_REASON])

@@ -34,14 +34,6 @@ Answer = TypeVar("Answer", bound=messages.Answer)
 OnAsked = Callable[[messages.Asked], messages.Replied]
 
 
-def received_outputs(data: bytes, received: ReceivedOutputs) -> list[NotebookNode]:
-    """Return outputs that a worker sent, restricted to nbformat's form."""
-    try:
-        return [nbformat.from_dict(output) for output in received.read(data)]
-    except ValueError:
-        return [ended_output(Message("grade.outputs|the cell's outputs had an unknown format and were left out"))]
-
-
 def ended_output(reason: str) -> NotebookNode:
     """Return the output to show below a cell that did not finish."""
     return nbformat.v4.new_output("error", ename="Ended", evalue=reason, traceback=[reason[:]])
@@ -58,13 +50,20 @@ class WorkerClient:
         self._connection, self.limits, self._watch = connection, limits, watch
         self._number = 0
         self.ended: str | None = None  # the reason why the process has ended
-        self.received = ReceivedOutputs(limits.output_bytes)  # reads the outputs of its cells
+        self._outputs = ReceivedOutputs(limits.output_bytes)
         self.ask(begin, messages.Done)
 
     @property
     def seconds_left(self) -> float:
         """The rest of the submission's time, on its own clock."""
         return self._watch.seconds_left
+
+    def outputs(self, ran: messages.CellRan | messages.TestRan) -> list[NotebookNode]:
+        """Return the outputs of a cell, restricted to nbformat's form."""
+        try:
+            return [nbformat.from_dict(output) for output in self._outputs.read(ran.outputs)]
+        except ValueError:
+            return [ended_output(Message("grade.outputs|the cell's outputs had an unknown format and were left out"))]
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:

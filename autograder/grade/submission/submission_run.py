@@ -16,7 +16,7 @@ from autograder.grade.clean.harmless_cells import Drawings, harmless_cell
 from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
 from autograder.grade.submission.cell_analysis import statements
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade, Status
-from autograder.grade.submission.server_client import WorkerClient, WorkerEnded, ended_output, received_outputs
+from autograder.grade.submission.server_client import WorkerClient, WorkerEnded, ended_output
 from autograder.grade.submission.teacher.cell_kinds import Kind
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.grade.wire import messages
@@ -57,7 +57,7 @@ class SubmissionRun:
             cell.outputs = [ended_output(self.ended)]
             return None
         if isinstance(answer, messages.CellRan):
-            cell.outputs = received_outputs(answer.outputs, worker.received)
+            cell.outputs = worker.outputs(answer)
             return answer
         said = answer.reason if isinstance(answer, messages.Failure) else messages.OTHER_REQUEST
         cell.outputs = [ended_output(said)]

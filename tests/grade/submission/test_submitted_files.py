@@ -128,5 +128,5 @@ def test_another_data_file_makes_another_submission(tmp_path):
     for text in ("1", "2", "2"):
         (tmp_path / "data.csv").write_text(text)
         classroom = SimpleNamespace(submitted=lambda _: tmp_path, submission_time=lambda *_: SimpleNamespace(time=None))
-        digests.append(StudentSubmission(classroom, "ann", {}, {}, Limits()).digest)
+        digests.append(StudentSubmission(classroom, "ann", {}, Limits()).digest)
     assert digests[0] != digests[1] == digests[2]

@@ -19,7 +19,7 @@ from autograder.course.author_cells import is_authors
 from autograder.errors import UnfinishedError
 from autograder.grade.nbgrader_adapter import AutotestsBy
 from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
-from autograder.grade.submission.server_client import ServerClient, WorkerClient, received_outputs
+from autograder.grade.submission.server_client import ServerClient, WorkerClient
 from autograder.grade.submission.teacher.release_steps import SILENT
 from autograder.grade.submission.teacher.source_cells import SourceError
 from autograder.grade.wire import messages
@@ -48,7 +48,7 @@ class IsolatedAutotests(AutotestsBy):
         """Return the displayed value as text, None if nothing is displayed; raise UnfinishedError if the code raises."""
         answer = self.worker.ask(messages.RunCell(code), messages.CellRan)
         shown = None
-        for output in received_outputs(answer.outputs, self.worker.received):
+        for output in self.worker.outputs(answer):
             if output.output_type == "error":
                 raise UnfinishedError(f"{output.ename}: {output.evalue}"[:LONGEST_REASON])
             if output.output_type != "stream":
