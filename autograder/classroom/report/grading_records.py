@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 from nbgrader.api import Grade, MissingEntry
 from nbgrader.utils import is_grade, is_solution
-from sqlalchemy import text
+from sqlalchemy import case, null, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from autograder.course.canonical import read
 from autograder.errors import InputError
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
-from autograder.grade.batch.gradebook import Score, cell_rows, read_scores
+from autograder.grade.batch.gradebook import Score, points_by_cell, read_scores
 from autograder.grade.submission.notebook_grade import CellGrade
 
 
@@ -42,17 +42,6 @@ def read_class_grades(classroom: Classroom) -> ClassGrades:
         if not (scores := read_scores(book, classroom.assignment)):
             raise missing
         return ClassGrades(float(assignment.max_score), scores)
-
-
-def _read_cell_points(classroom: Classroom) -> dict[str, dict[tuple[str, str], float | None]]:
-    """Return each student's points by notebook and cell; None for a cell that waits for manual grading."""
-    found: dict[str, dict[tuple[str, str], float | None]] = {}
-    is_waiting = Grade.needs_manual_grade & Grade.manual_score.is_(None)
-    with opened_gradebook(classroom) as book:
-        rows = cell_rows(book, classroom.assignment, Grade, Grade.score, is_waiting)
-        for student, notebook, cell, points, waits in rows:
-            found.setdefault(student, {})[notebook, cell] = None if waits else points
-    return found
 
 
 class RecordedRow(msgspec.Struct, frozen=True):
@@ -96,6 +85,8 @@ def read_records(classroom: Classroom) -> ClassRecords:
             stored = book.db.execute(text(query), {"a": classroom.assignment}).all()
         except SQLAlchemyError:
             stored = []
+        is_waiting = Grade.needs_manual_grade & Grade.manual_score.is_(None)
+        points = points_by_cell(book, classroom.assignment, case((is_waiting, null()), else_=Grade.score))
     rows = {
         row.student: msgspec.json.decode(row.cells, type=RecordedRow) for row in stored if row.student in grades.scores
     }
@@ -103,7 +94,6 @@ def read_records(classroom: Classroom) -> ClassRecords:
         raise InputError(
             f"{classroom.assignment} was not graded by `autograder grade`, which records the data of the report. Grade it again"
         )
-    points = _read_cell_points(classroom)
     return ClassRecords(classroom.assignment, grades.max_points, tested_cells(classroom), rows, grades.scores, points)
 
 

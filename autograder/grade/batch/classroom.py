@@ -102,10 +102,10 @@ class Classroom(CourseFolders):
         Notebooks with AUTOTEST lines are run at this level, within these limits.
         """
         files, notes = files_next_to_source(self.sources / self.assignment)
-        from autograder.grade.submission.teacher.autotests import AutotestRunner  # imports PyTorch
+        from autograder.grade.submission.teacher.autotests import SourceReader  # imports PyTorch
 
-        with AutotestRunner(level, limits, self.settings(), self.folder) as autotests:
-            return {path.stem: AssignmentSource.read(path, autotests, files) for path in self.notebooks()}, notes
+        with SourceReader(level, limits, self.settings(), self.folder) as reader:
+            return {path.stem: reader.read(path, files) for path in self.notebooks()}, notes
 
     def variants(self) -> dict[str, int]:
         """Return the seed of each student who received a personal notebook."""

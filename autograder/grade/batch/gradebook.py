@@ -209,12 +209,8 @@ class GradingRecords(contextlib.AbstractContextManager["GradingRecords"]):
 
     def automatic_points(self) -> dict[str, dict[tuple[str, str], float | None]]:
         """Return each student's automatic points by notebook and cell, as they are in the gradebook now."""
-        points: dict[str, dict[tuple[str, str], float | None]] = {}
         with self._reading():
-            rows = cell_rows(self._book, self._assignment, api.Grade, api.Grade.auto_score)
-            for student, notebook, cell, score in rows:
-                points.setdefault(student, {})[notebook, cell] = score
-        return points
+            return points_by_cell(self._book, self._assignment, api.Grade.auto_score)
 
     def digests_of_marks(self) -> dict[tuple[str, str], str]:
         """Return a hash of what a person gave each notebook, by student and notebook, as `digest_of_marks` computes it."""
@@ -274,6 +270,14 @@ def read_scores(book: api.Gradebook, assignment: str) -> dict[str, Score]:
     notebooks = _notebook_rows(book, assignment, func.coalesce(func.sum(api.Grade.score), 0.0), waiting)
     graded = notebooks.join(api.Grade, api.Grade.notebook_id == api.SubmittedNotebook.id).group_by(by_student)
     return {student: Score(points, penalty[student], count) for student, points, count in graded}
+
+
+def points_by_cell(book: api.Gradebook, assignment: str, points: Any) -> dict[str, dict[tuple[str, str], float | None]]:
+    """Return the values of a column of the grades, by student, and by notebook and cell."""
+    by_student: dict[str, dict[tuple[str, str], float | None]] = {}
+    for student, notebook, cell, value in cell_rows(book, assignment, api.Grade, points):
+        by_student.setdefault(student, {})[notebook, cell] = value
+    return by_student
 
 
 def cell_rows(book: api.Gradebook, assignment: str, kind: type[api.Grade] | type[api.Comment], *columns: Any) -> Any:

@@ -80,7 +80,7 @@ class Judge:
             return _not_judged(str(error))
         self._shell.execution_count = request.execution_count
         with use_names(names), use_seed(request.seed), use_language(self._language):
-            ran = self._shell.run(request.text, request.seconds)
+            ran = self._shell.run(request.text)
         for name, value in given.items():
             if self._shell.user_ns.get(name) is value:
                 del self._shell.user_ns[name]
@@ -284,9 +284,8 @@ class _StudentNames:
 def _answer(reply: messages.Replied, form: type[Any]) -> Any:
     if reply.answer is None:
         raise Unreachable(restored(reply.reason, reply.messages))
-    answer = msgspec.msgpack.decode(reply.answer, type=messages.Answer)
-    if isinstance(answer, messages.Failure):
-        raise Unreachable(answer.reason)
-    if not isinstance(answer, form):
+    if isinstance(reply.answer, messages.Failure):
+        raise Unreachable(reply.answer.reason)
+    if not isinstance(reply.answer, form):
         raise Unreachable(messages.OTHER_REQUEST)
-    return answer
+    return reply.answer

@@ -10,7 +10,7 @@ import re
 import signal
 import tempfile
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -96,13 +96,11 @@ class Shell(InteractiveShell):
     display_pub_class = Type(_Publisher)
     outputs = AnyTrait()
     kernel = None  # libraries test `hasattr(get_ipython(), "kernel")` to find out whether displays are shown
-    time_limit: Callable[[float], AbstractContextManager[None]]
-    """A time limit for one cell or one call, in seconds."""
     takes_recordings = True  # makes `autograder.view` send recordings, which are drawn when the outputs are stored
 
-    def run(self, text: str, seconds: float) -> CellRun:
-        """Run a cell and return the result. Code can catch the interrupt after `seconds`, so this limit is not a security measure."""
-        with self._captured(), _without_stdin(), self.time_limit(seconds):
+    def run(self, text: str) -> CellRun:
+        """Run a cell and return the result."""
+        with self._captured(), _without_stdin():
             result = self.run_cell(text, store_history=True)
         error = result.error_before_exec or result.error_in_exec
         if error is not None:
@@ -173,15 +171,20 @@ def make_shell(output_bytes: int) -> Shell:
     shell = Shell.instance(config=config)
     shell.input_transformer_manager = Transformers()
     shell.outputs = Outputs(output_bytes)
-    shell.time_limit = lambda seconds: time_limit(seconds, lambda: _timed_out(seconds))
     return shell
+
+
+def limited(seconds: float) -> AbstractContextManager[None]:
+    """Return a context that raises CellTimeoutError in its block when the time is up."""
+    return time_limit(seconds, lambda: _timed_out(seconds))
 
 
 @contextlib.contextmanager
 def interrupt_on_signal(seconds: float) -> Iterator[None]:
     """Raise CellTimeoutError in the block when the grader signals that the time is up.
 
-    Only the grader knows how long other processes have kept this process and its children waiting for a processor.
+    Only the grader knows how long other processes have kept this process and its children waiting for a processor. Code
+    can catch the exception, so this limit is not a security measure.
     """
 
     def stop(*_: object) -> NoReturn:

@@ -127,5 +127,5 @@ def warm_up() -> None:
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
     for text in WARM_UP_CELLS:
-        shell.run(text, 60.0)
+        shell.run(text)
     shell.reset_namespace()

@@ -89,7 +89,6 @@ LARGEST_BATCH = 256 * MEBIBYTE
 def serve(connection: socket.socket, shell: Shell, folder: Path) -> None:
     """Answer requests until the lane closes the connection. `folder` is the working folder of the cells."""
     signal.signal(TIMEOUT_SIGNAL, signal.SIG_IGN)
-    shell.time_limit = lambda _: contextlib.nullcontext()  # `_Worker` limits each request as a whole
     with contextlib.suppress(ChannelError):
         _Worker(connection, shell, folder).serve()
 
@@ -171,7 +170,7 @@ class _Worker:
 
     def _run(self, request: messages.RunCell) -> messages.Answer:
         with use_recordings(self.recordings):
-            ran = self.shell.run(request.text, self.cell_seconds)
+            ran = self.shell.run(request.text)
         error = ran.error
         described = None if error is None else (_type_name(error), message_of(error)[: messages.LONGEST_REASON])
         return messages.CellRan(msgspec.json.encode(ran.outputs), described, points_of(ran.value))

@@ -17,7 +17,7 @@ from autograder.check.plan import Plan, Unplannable, planning
 from autograder.check.subject.inputs import use_seed
 from autograder.course.paths import write_files
 from autograder.grade.sandbox.judge import seed_all
-from autograder.grade.sandbox.shell import Shell
+from autograder.grade.sandbox.shell import CellRun, Shell, limited
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
@@ -74,18 +74,22 @@ class CellPlanner:
                     continue
                 for index in kind.setup:
                     if index not in errors:
-                        errors[index] = self._shell.run(source.cells[index].text, SECONDS).error
+                        errors[index] = self._run(source.cells[index].text).error
                 failed = next((error for index in kind.setup if (error := errors[index]) is not None), None)
                 plan = self._plan_cell(cell, position, cell_seed(seed, cell.id), failed)
                 if plan is not None:
                     planned[cell.id] = plan
         return planned
 
+    def _run(self, text: str) -> CellRun:
+        with limited(SECONDS):
+            return self._shell.run(text)
+
     def _plan_cell(
         self, cell: SourceCell, position: int, seed: int, failed: BaseException | None
     ) -> PlannedCell | None:
         with use_seed(seed), planning() as plans:
-            ran = self._shell.run(cell.text, SECONDS)
+            ran = self._run(cell.text)
         if isinstance(ran.error, Unplannable):
             return None
         if ran.error is not None:

@@ -365,12 +365,11 @@ class OutsideRun:
             names=names,
             modules=dict(kind.modules),
             seed=cell_seed(self._work.seed, source_cell.id),
-            seconds=limits.cell_seconds * TEST_TIME_FACTOR,
             hidden_lines=list(source_cell.hidden_lines),
             picture_seconds=limits.picture_seconds if self._work.pictures else 0.0,
             execution_count=self._run.count,
         )
-        result = judge.run_test(request, self._reply)
+        result = judge.run_test(request, self._reply, limits.cell_seconds * TEST_TIME_FACTOR)
         cell.outputs = judge.outputs(result)
         if failure is not None and result.status == "incorrect":  # as with the model answers
             reason = f"{result.reason} (the teacher's cell ended with {failure})"
@@ -394,10 +393,10 @@ class OutsideRun:
         """Return the worker's answer to a request of the judge."""
         request = asked.request
         if isinstance(request, messages.RecordAttempts) and request.seconds <= 0:
-            return messages.Replied(msgspec.msgpack.encode(messages.Recorded([b""] * len(request.attempts))))
+            return messages.Replied(messages.Recorded([b""] * len(request.attempts)))
         try:
             (answer,) = self._worker.answers([request])
-            return messages.Replied(msgspec.msgpack.encode(self._with_source(request, answer)))
+            return messages.Replied(self._with_source(request, answer))
         except (Unreachable, WorkerEnded) as error:
             if isinstance(error, WorkerEnded):
                 self._run.ended = self._run.ended or str(error)

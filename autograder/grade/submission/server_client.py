@@ -95,18 +95,16 @@ class WorkerClient:
         (answer,) = self.answers([request])
         return self._checked(answer, form)
 
-    def run_test(self, request: messages.RunTest, on_asked: OnAsked) -> messages.TestRan:
-        """Return the result of a test in a judge; `on_asked` replies to its requests to the student's process.
+    def run_test(self, request: messages.RunTest, on_asked: OnAsked, seconds: float) -> messages.TestRan:
+        """Return the result of a test in a judge, within a time limit; `on_asked` replies to its requests to the student's process.
 
         Raises:
             WorkerEnded: the judge has ended, or is too slow.
             KeyError: the judge could not run the test.
         """
         self._send([request])
-        answer = self._next(request.seconds)
-        while isinstance(answer, messages.Asked):
+        while isinstance(answer := self._next(seconds), messages.Asked):
             self._send([on_asked(answer)], self._number)
-            answer = self._next(request.seconds)
         return self._checked(answer, messages.TestRan)
 
     def _seconds(self, request: messages.Request) -> float:

@@ -122,16 +122,15 @@ class RunTest(msgspec.Struct, frozen=True, tag="test"):
     names: dict[str, NameDescription]  # the student's objects that the test uses, by name
     modules: dict[str, str]  # the modules that the test uses under a name of the student, by that name
     seed: int  # seed from which the inputs of the test are drawn
-    seconds: float  # time limit of the whole test
     hidden_lines: list[tuple[int, int]]  # pairs of the first and the last line of each hidden part
     picture_seconds: float  # time for recording wrong answers for its checks
     execution_count: int  # execution count of its cell in the notebook
 
 
 class Replied(msgspec.Struct, frozen=True, tag="replied"):
-    """The reply of the lane to Asked: the encoded answer of the worker, or None with a reason and its message."""
+    """The reply of the lane to Asked: the answer of the worker, or None with a reason and its message."""
 
-    answer: bytes | None
+    answer: Answer | None
     reason: str = ""
     messages: tuple[StoredMessage, ...] = ()
 

@@ -247,7 +247,7 @@ def test_the_rehearsal_is_run_to_its_end():
         "from autograder.graded import being_graded\n"
         "shell = make_shell(1 << 20)\n"
         "with being_graded():\n"
-        "    print([type(shell.run(text, 60.0).error).__name__ for text in WARM_UP_CELLS])"
+        "    print([type(shell.run(text).error).__name__ for text in WARM_UP_CELLS])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (

@@ -15,7 +15,7 @@ from autograder.course.canonical import KERNEL
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.server_client import ServerClient
-from autograder.grade.submission.teacher.autotests import AutotestRunner
+from autograder.grade.submission.teacher.autotests import SourceReader
 from autograder.grade.submission.teacher.source_cells import SourceError
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, teacher
@@ -46,7 +46,7 @@ def folder(tmp_path):
 def instantiated(notebook, folder):
     """Return the notebook as this grader makes it."""
     files = {path.name: path.read_bytes() for path in folder.glob("*.py")}
-    with AutotestRunner(LEVELS["bubblewrap"], LIMITS, Config(), folder) as runner:
+    with SourceReader(LEVELS["bubblewrap"], LIMITS, Config(), folder) as runner:
         return runner.instantiate(copy.deepcopy(notebook), folder, files)
 
 

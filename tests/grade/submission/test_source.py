@@ -18,7 +18,7 @@ from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.course.canonical import KERNEL
 from autograder.grade.sandbox.isolation import LEVELS
-from autograder.grade.submission.teacher.autotests import AutotestRunner
+from autograder.grade.submission.teacher.autotests import SourceReader
 from autograder.grade.submission.teacher.source import AssignmentSource, files_next_to_source
 from autograder.grade.submission.teacher.source_cells import SourceError
 from tests.grade.conftest import LIMITS
@@ -99,9 +99,9 @@ def course(folder, settings):
 
 def read(folder, config):
     """Return the source as the grader reads it."""
-    with AutotestRunner(LEVELS["process"], LIMITS, config, folder) as autotests:
+    with SourceReader(LEVELS["process"], LIMITS, config, folder) as reader:
         path = folder / "source" / "one" / "n.ipynb"
-        return AssignmentSource.read(path, autotests, files_next_to_source(path.parent)[0])
+        return reader.read(path, files_next_to_source(path.parent)[0])
 
 
 @pytest.mark.parametrize("name", SETTINGS)

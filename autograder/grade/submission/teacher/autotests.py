@@ -9,6 +9,7 @@ The course's `autotests.yml` defines the conversion of a line
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 from autograder.course.author_cells import is_authors
+from autograder.course.canonical import read
+from autograder.course.variants.declared_changes import read_changes
 from autograder.errors import UnfinishedError
 from autograder.grade.nbgrader_adapter import AutotestsBy
 from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
 from autograder.grade.submission.server_client import ServerClient, WorkerClient
-from autograder.grade.submission.teacher.release_steps import SILENT
+from autograder.grade.submission.teacher.release_steps import SILENT, CourseRules, bundle_of
+from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceError
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
@@ -56,17 +60,32 @@ class IsolatedAutotests(AutotestsBy):
         return shown
 
 
-class AutotestRunner(contextlib.AbstractContextManager["AutotestRunner"]):
-    """Converts a course's AUTOTEST lines to tests; a context manager. Its server starts when a notebook has such lines.
+class SourceReader(contextlib.AbstractContextManager["SourceReader"]):
+    """Reads a course's sources, and converts their AUTOTEST lines to tests; a context manager.
 
-    The course's folder is searched for `autotests.yml` if the assignment's own folder does not have the file.
+    Its server starts when a notebook has such lines. The course's folder is searched for `autotests.yml` if the
+    assignment's own folder does not have the file.
     """
 
     def __init__(self, level: IsolationLevel, limits: Limits, settings: Config, course: Path) -> None:
-        self._server, self.settings, self.course = ServerClient(level, limits), settings, course.absolute()
+        self._server, self._settings, self._course = ServerClient(level, limits), settings, course.absolute()
 
     def __exit__(self, *_: object) -> None:
         self._server.close()
+
+    def read(self, path: Path, files: dict[str, bytes]) -> AssignmentSource:
+        """Return the source at a path, with the other files of its folder.
+
+        Raises:
+            NotebookError: the file is not a notebook.
+            SourceError: nbgrader would not release it, or a cell cannot be graded.
+            VariantError: variants.toml next to the sources cannot be used.
+            IsolationError: the source has AUTOTEST lines, and the server that runs its answers does not start.
+        """
+        folder = path.parent.absolute()
+        changes = read_changes(folder.parent, folder.name)
+        rules = CourseRules(self._settings, self._course, folder, partial(self.instantiate, folder=folder, files=files))
+        return bundle_of(path.stem, read(path), files, changes, rules=rules)
 
     def instantiate(self, notebook: NotebookNode, folder: Path, files: dict[str, bytes]) -> NotebookNode:
         """Return a source notebook, which is modified, with tests instead of AUTOTEST lines; unchanged if it has no such lines.
@@ -75,19 +94,19 @@ class AutotestRunner(contextlib.AbstractContextManager["AutotestRunner"]):
             SourceError: the lines cannot be converted; the message gives the reason.
             IsolationError: the server does not start.
         """
-        runner = IsolatedAutotests(config=self.settings, log=SILENT)
+        runner = IsolatedAutotests(config=self._settings, log=SILENT)
         if not any(runner.autotest_delimiter in cell.source for cell in notebook.cells if cell.cell_type == "code"):
             return notebook
         notebook.cells = [cell for cell in notebook.cells if not is_authors(cell.metadata)]
         resources = {"metadata": {"path": str(folder)}}
         try:
-            with self._server.worker(files) as runner.worker, contextlib.chdir(self.course):
+            with self._server.worker(files) as runner.worker, contextlib.chdir(self._course):
                 return runner.preprocess(notebook, resources)[0]
         except (SourceError, IsolationError):
             raise
         except FileNotFoundError:
             raise SourceError(
-                f"the AUTOTEST lines need {runner.autotest_filename}: put it into {folder} or {self.course}"
+                f"the AUTOTEST lines need {runner.autotest_filename}: put it into {folder} or {self._course}"
             ) from None
         except Exception as error:  # whatever a template or a setting may do
             said = f"{type(error).__name__}: {error}"[:LONGEST_REASON]

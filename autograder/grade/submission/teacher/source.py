@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Collection, Iterable
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from autograder.course.canonical import read
-from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, read_changes
+from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges
 from autograder.errors import printable
 from autograder.grade.submission.cell_analysis import bound_names, definitions, statements
 from autograder.grade.submission.submitted_files import UnreadableSubmission, digest, plain_file, reason_of
@@ -37,10 +36,6 @@ def files_next_to_source(folder: Path) -> tuple[dict[str, bytes], list[str]]:
         except (OSError, UnicodeEncodeError, UnreadableSubmission) as error:
             notes.append(f"{printable(name)}, next to the source, was left out: {reason_of(error)}")
     return files, notes
-
-
-if TYPE_CHECKING:
-    from autograder.grade.submission.teacher.autotests import AutotestRunner
 
 
 class AssignmentSource(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -70,24 +65,6 @@ class AssignmentSource(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def by_id(self) -> dict[str, SourceCell]:
         """The cells that nbgrader knows."""
         return {cell.id: cell for cell in self.cells if cell.id}
-
-    @staticmethod
-    def read(path: Path, autotests: AutotestRunner, files: dict[str, bytes]) -> AssignmentSource:
-        """Return the source at a path, with the other files of its folder.
-
-        Raises:
-            NotebookError: the file is not a notebook.
-            SourceError: nbgrader would not release it, or a cell cannot be graded.
-            VariantError: variants.toml next to the sources cannot be used.
-            IsolationError: the source has AUTOTEST lines, and the server that runs its answers does not start.
-        """
-        from autograder.grade.submission.teacher.release_steps import CourseRules, bundle_of
-
-        folder = path.parent.absolute()
-        changes = read_changes(folder.parent, folder.name)
-        instantiate = partial(autotests.instantiate, folder=folder, files=files)
-        rules = CourseRules(autotests.settings, autotests.course, folder, instantiate)
-        return bundle_of(path.stem, read(path), files, changes, rules=rules)
 
     def variant(self, seed: int) -> AssignmentSource:
         """Return the source of the notebook that a student with this seed was given."""
