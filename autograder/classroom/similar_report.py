@@ -63,17 +63,18 @@ def similar_pairs(answers: Mapping[str, Sequence[str]], handed_out: Sequence[str
         for mark in student_prints.keys() & bits.keys():
             holders[mark].append(student)
     shared: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for mark, students in holders.items():
-        for pair in itertools.combinations(sorted(students), 2):
+    for mark, owners in holders.items():
+        for pair in itertools.combinations(sorted(owners), 2):
             shared[pair].append(mark)
     weights = {student: sum(bits[mark] for mark in known.keys() & bits) for student, known in prints.items()}
-    pairs = [_pair(pair, marks, bits, weights, prints, counted) for pair, marks in shared.items()]
-    kept = [
-        pair
-        for pair in pairs
-        if pair.bits >= LEAST_BITS and pair.share >= LEAST_SHARE and min(map(len, pair.lines)) >= LEAST_LINES
-    ]
-    return sorted(kept, key=lambda pair: (-pair.bits, pair.students))
+    pairs = []
+    for students, marks in shared.items():
+        together = sum(bits[mark] for mark in marks)
+        share = together / (min(weights[student] for student in students) or 1.0)
+        first, second = (frozenset(prints[student][mark] for mark in marks) for student in students)
+        if together >= LEAST_BITS and share >= LEAST_SHARE and min(len(first), len(second)) >= LEAST_LINES:
+            pairs.append(SimilarPair(students, together, share, (first, second), max(counted[mark] for mark in marks)))
+    return sorted(pairs, key=lambda pair: (-pair.bits, pair.students))
 
 
 def fingerprints(parts: Sequence[str]) -> dict[int, int]:
@@ -97,27 +98,6 @@ def _line(code: str, offsets: Sequence[Sequence[int]], at: int) -> int:
             break
         removed = count
     return code.count("\n", 0, min(at + int(removed), len(code)))
-
-
-def _pair(
-    students: tuple[str, str],
-    marks: list[int],
-    bits: Mapping[int, float],
-    weights: Mapping[str, float],
-    prints: Mapping[str, Mapping[int, int]],
-    counted: Mapping[int, int],
-) -> SimilarPair:
-    # Neighbors overlap: every LENGTH consecutive marks count as one statement.
-    together = sum(bits[mark] for mark in marks)
-    first, second = (frozenset(prints[student][mark] for mark in marks) for student in students)
-    smaller = min(weights[student] for student in students)
-    return SimilarPair(
-        students,
-        together,
-        together / smaller if smaller else 0.0,
-        (first, second),
-        max(counted[mark] for mark in marks),
-    )
 
 
 TEMPLATES = Path(__file__).parent / "template"

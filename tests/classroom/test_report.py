@@ -99,9 +99,9 @@ def test_what_cannot_be_computed_is_none():
 @pytest.mark.parametrize("scores", [[0.0], [10.0], [12.0], [0, 1, 2, 5, 9.99, 10], []])
 def test_the_bars_hold_everybody(scores):
     """No score is lost, at the ends and with extra credit too; edges are whole numbers, except the maximum."""
-    assert len(scores) == sum(bar.students for bar in histogram(scores, 10))
-    assert len(scores) == sum(bar.students for bar in histogram(scores, 0))
-    assert [0, 3, 6, 9, 12, 15, 18, 21] == [bar.low for bar in histogram(scores, 22.5)]
+    assert len(scores) == sum(bar["students"] for bar in histogram(scores, 10))
+    assert len(scores) == sum(bar["students"] for bar in histogram(scores, 0))
+    assert [0, 3, 6, 9, 12, 15, 18, 21] == [bar["low"] for bar in histogram(scores, 22.5)]
 
 
 def test_it_names_nobody_but_on_its_own_page(simulated, capsys):

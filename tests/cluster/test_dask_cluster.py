@@ -81,7 +81,7 @@ class StubPlugin(GradingPlugin):
     def _problem(self, address):
         return None
 
-    def _backend(self):
+    def _opened(self):
         return StubBackend(self.wrong)
 
 

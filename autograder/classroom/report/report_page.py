@@ -44,18 +44,6 @@ MOST_GROUPS = 6  # groups of wrong answers shown for one exercise; the others ar
 LONGEST_CODE = 40  # lines of an example
 
 
-@dataclass(frozen=True)
-class HistogramBar:
-    """A bar of the histogram of scores."""
-
-    left: float  # left edge, in the picture's units
-    width: float  # width in the picture's units; all bars together are 110 units wide
-    height: float  # height in the picture's units, at most 30
-    low: float  # the lowest score of the bar
-    high: float  # the score at its upper end
-    students: int  # the number of students with a score in between
-
-
 def report_html(report: ClassReport, change: AssignmentChange | None = None, course: Sequence[CourseLine] = ()) -> str:
     """Return the page; `change` is None for the first assignment, and `course` is empty in a report on one assignment."""
     exercises = {exercise.id: exercise for exercise in report.exercises}
@@ -71,22 +59,25 @@ def report_html(report: ClassReport, change: AssignmentChange | None = None, cou
     )
 
 
-def histogram(scores: Sequence[float], most: float) -> list[HistogramBar]:
-    """Return at most ten bars of a whole number of points from 0 to the maximum; extra credit counts in the last one."""
+def histogram(scores: Sequence[float], most: float) -> list[dict[str, float]]:
+    """Return at most ten bars of a whole number of points from 0 to the maximum; extra credit counts in the last one.
+
+    Each has the number of `students` with a score from `low` to `high`, and a place in a picture of 110 times 30 units.
+    """
     points = max(1, math.ceil(most / BARS))
     counts = [0] * max(1, math.ceil(most / points))
     for score in scores:
         counts[min(int(score / points), len(counts) - 1)] += 1
     highest, wide = max(counts) or 1, (BARS * 11) / len(counts)
     return [
-        HistogramBar(
-            round(5 + wide * number, 2),
-            round(wide, 2),
-            round(30 * count / highest, 2),
-            number * points,
-            min((number + 1) * points, most),
-            count,
-        )
+        {
+            "students": count,
+            "low": number * points,
+            "high": min((number + 1) * points, most),
+            "left": round(5 + wide * number, 2),
+            "width": round(wide, 2),
+            "height": round(30 * count / highest, 2),
+        }
         for number, count in enumerate(counts)
     ]
 

@@ -10,10 +10,10 @@ import logging
 import math
 import os
 import platform
-import queue
 import re
 import secrets
 import sys
+import threading
 import time
 import tomllib
 import warnings
@@ -54,13 +54,11 @@ class GradingPlugin(WorkerPlugin):
 
     async def setup(self, worker: Any) -> None:
         """Check whether this worker may grade. This method never raises; the client asks for the report."""
-        slots = min(self._jobs or worker.state.nthreads, worker.state.nthreads)
-        self._started = contextlib.ExitStack()
-        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # of backends; None for those not started yet
-        for _ in range(slots):
-            self._free.put(None)
+        self._slots = min(self._jobs or worker.state.nthreads, worker.state.nthreads)
+        self._started, self._lock = contextlib.ExitStack(), threading.Lock()
+        self._backend: Any = None
         problem = await asyncio.to_thread(self._problem, worker.address)
-        self.report = {"name": f"{worker.name} on {platform.node()}", "slots": slots, "problem": problem}
+        self.report = {"name": f"{worker.name} on {platform.node()}", "slots": self._slots, "problem": problem}
 
     async def teardown(self, worker: Any) -> None:
         """End the processes that grade."""
@@ -68,22 +66,21 @@ class GradingPlugin(WorkerPlugin):
 
     def grade(self, job: bytes) -> bytes:
         """Return the encoded result of an encoded job; the first job starts the processes that grade."""
-        backend = self._free.get()
         try:
-            backend = backend or self._backend()
-            [result] = backend.grade([msgspec.msgpack.decode(job, type=Job)])
+            [result] = self._opened().grade([msgspec.msgpack.decode(job, type=Job)])
         except BaseException:
-            backend = None  # the next job starts a new one
+            self._backend = None  # the next job starts another one
             raise
-        finally:
-            self._free.put(backend)
         return msgspec.msgpack.encode(result)
 
-    def _backend(self) -> Any:
+    def _opened(self) -> Any:
         from autograder.grade.backends.local_processes import LocalBackend
 
-        terms = msgspec.msgpack.decode(self._course, type=GradingTerms)
-        return self._started.enter_context(LocalBackend(terms, 1))
+        with self._lock:
+            if self._backend is None:
+                terms = msgspec.msgpack.decode(self._course, type=GradingTerms)
+                self._backend = self._started.enter_context(LocalBackend(terms, self._slots))
+            return self._backend
 
     def _problem(self, address: str) -> str | None:
         if is_exposed(address):

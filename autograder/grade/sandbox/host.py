@@ -32,6 +32,7 @@ from autograder.grade.sandbox.isolation import LEVELS, IsolationLevel, package_f
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
 from autograder.grade.wire.messages import Fork, Order, Ready, Role
+from autograder.requirements import import_without
 
 PLANNER = "autograder.grade.backends.lane"
 """The module of the planner and the lanes. It depends on this module, so it is imported by name, in a separate process."""
@@ -270,7 +271,7 @@ def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoRetur
         namespaces.set_parent_death_signal()
         if role == "planner":
             warmup.import_nbgrader_utils()
-            warmup.import_igraph()
+            import_without("matplotlib", "igraph", ready="igraph")  # lanes draw with igraph (1.0), which imports both
             importlib.import_module(PLANNER).serve(control)
         else:
             isolation.level.become(role)

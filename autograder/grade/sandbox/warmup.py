@@ -110,11 +110,6 @@ def import_nbgrader_utils() -> None:
     importlib.import_module("nbgrader.utils")
 
 
-def import_igraph() -> None:
-    """Import igraph, with which the trusted process draws, without matplotlib, which igraph 1.0 imports if it is installed."""
-    import_without("matplotlib", "igraph", ready="igraph")
-
-
 def warm_up() -> None:
     """Import the modules that submissions use, run the warm-up cells, and leave a clean shell."""
     from autograder.grade.sandbox.shell import make_shell
