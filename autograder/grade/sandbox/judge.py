@@ -11,7 +11,7 @@ import random
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -27,10 +27,11 @@ from autograder.locale.languages import use_language
 from autograder.locale.messages import Message
 from autograder.locale.stored_messages import stored
 from autograder.locale.translations import restored
-from autograder.tape.recording.schema import Recording, checked_recording
+from autograder.tape.recording.schema import Recording
 
 FIRST_GROUP = 1 << 40  # groups of calls of a judge; smaller numbers belong to the lane
 Ask = Callable[[Any], messages.Replied]
+Answer = TypeVar("Answer", bound=messages.Answer)
 _groups = itertools.count()
 
 
@@ -54,7 +55,10 @@ class Unreachable(Unsolved):
 
 
 class Judge:
-    """Runs tests in the shell of this process, which does not run code of a submission; `ask` returns the reply to a request."""
+    """Runs tests in the shell of this process, which does not run code of a submission; `ask` returns the reply to a request.
+
+    It also looks up the student's names for the checks in a test.
+    """
 
     def __init__(self, shell: Shell, ask: Ask, language: str = "en") -> None:
         self._shell, self._ask, self._language = shell, ask, language
@@ -73,13 +77,12 @@ class Judge:
         return result
 
     def _run(self, request: messages.RunTest, calls: Calls) -> messages.TestRan:
-        names = _StudentNames(self._ask, request.picture_seconds)
         try:
             given = self._bind(request, calls)
         except Unreachable as error:
             return _not_judged(str(error))
         self._shell.execution_count = request.execution_count
-        with use_names(names), use_seed(request.seed), use_language(self._language):
+        with use_names(self), use_seed(request.seed), use_language(self._language):
             ran = self._shell.run(request.text)
         for name, value in given.items():
             if self._shell.user_ns.get(name) is value:
@@ -97,7 +100,7 @@ class Judge:
 
     def _call_student(self, name: str, arguments: bytes) -> bytes:
         try:
-            return _answer(self._ask(messages.CallStudent(name, arguments)), messages.Returned).data
+            return self._answer(messages.CallStudent(name, arguments), messages.Returned).data
         except Unreachable as error:
             reason = str(error)
         if reason.startswith("CellTimeoutError: "):
@@ -120,6 +123,41 @@ class Judge:
                 raise Unreachable(cannot_leave(name, description))
         self._shell.user_ns.update(given)
         return given
+
+    def subject(self, name: str) -> RemoteSubject:
+        """Return the student's function or class of that name; raise KeyError if it does not exist."""
+        description = self._answer(messages.DescribeName(name), messages.NameDescription)
+        if description.kind not in ("function", "class"):
+            raise KeyError(name)
+        # The number must be unique even among forks of the judge.
+        group = FIRST_GROUP + (os.getpid() << 20) + next(_groups)
+        return RemoteSubject(name, group, self._call, lambda _: None)
+
+    def value(self, name: str) -> Any:
+        """Return the student's plain value of that name; raise KeyError if it does not exist."""
+        return plain_value(name, self._answer(messages.DescribeName(name), messages.NameDescription))
+
+    def _call(self, asked: messages.MakeCall) -> Any:
+        return msgspec.msgpack.decode(self._answer(asked, messages.Returned).data, type=form_of_result(asked))
+
+    def _answer(self, request: Any, form: type[Answer]) -> Answer:
+        reply = self._ask(request)
+        if reply.answer is None:
+            raise Unreachable(restored(reply.reason, reply.messages))
+        if isinstance(reply.answer, messages.Failure):
+            raise Unreachable(reply.answer.reason)
+        if not isinstance(reply.answer, form):
+            raise Unreachable(messages.OTHER_REQUEST)
+        return reply.answer
+
+
+def plain_value(name: str, description: messages.NameDescription) -> Any:
+    """Return the value of a name; raise KeyError if it does not exist, or Unreachable if it is not plain."""
+    if description.kind == "absent":
+        raise KeyError(name)
+    if description.kind != "data" or description.unsendable is not None:
+        raise Unreachable(cannot_leave(name, description))
+    return decode(description.value)
 
 
 def cannot_leave(name: str, described: messages.NameDescription) -> Message:
@@ -245,47 +283,3 @@ class RemoteSubject:
 def form_of_result(asked: messages.MakeCall) -> type[ProgramText | Report]:
     """Return the type of the result of a call."""
     return ProgramText if asked.call is None else Report
-
-
-class _StudentNames:
-    """The student's names, for a check in a plain-data test."""
-
-    def __init__(self, ask: Ask, picture_seconds: float) -> None:
-        self._ask, self._seconds = ask, picture_seconds
-
-    def subject(self, name: str) -> RemoteSubject:
-        """Return the function or class of that name; raise KeyError if it does not exist."""
-        description = _answer(self._ask(messages.DescribeName(name)), messages.NameDescription)
-        if description.kind not in ("function", "class"):
-            raise KeyError(name)
-        # The number must be unique even among forks of the judge.
-        group = FIRST_GROUP + (os.getpid() << 20) + next(_groups)
-        return RemoteSubject(name, group, self._result, self._recorded)
-
-    def value(self, name: str) -> Any:
-        """Return the plain value of that name; raise KeyError if it does not exist."""
-        description = _answer(self._ask(messages.DescribeName(name)), messages.NameDescription)
-        if description.kind == "absent":
-            raise KeyError(name)
-        if description.kind != "data" or description.unsendable is not None:
-            return f"a {description.type_name}"
-        return decode(description.value)
-
-    def _result(self, asked: messages.MakeCall) -> Any:
-        return msgspec.msgpack.decode(_answer(self._ask(asked), messages.Returned).data, type=form_of_result(asked))
-
-    def _recorded(self, attempt: messages.Attempt) -> Recording | None:
-        if attempt.call is None:
-            return None
-        reply = self._ask(messages.RecordAttempts([attempt], self._seconds, 0))
-        return checked_recording(_answer(reply, messages.Recorded).recordings[0])
-
-
-def _answer(reply: messages.Replied, form: type[Any]) -> Any:
-    if reply.answer is None:
-        raise Unreachable(restored(reply.reason, reply.messages))
-    if isinstance(reply.answer, messages.Failure):
-        raise Unreachable(reply.answer.reason)
-    if not isinstance(reply.answer, form):
-        raise Unreachable(messages.OTHER_REQUEST)
-    return reply.answer

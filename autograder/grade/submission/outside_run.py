@@ -19,7 +19,7 @@ from nbformat import NotebookNode
 
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.call_report import ProgramText, Report
-from autograder.grade.sandbox.judge import RemoteSubject, Unreachable, cannot_leave, form_of_result
+from autograder.grade.sandbox.judge import RemoteSubject, Unreachable, form_of_result, plain_value
 from autograder.grade.sandbox.shell import Shell
 from autograder.grade.submission.cell_analysis import SubmissionText, cell_names, names_bound_before
 from autograder.grade.submission.cell_planner import PlannedCell, SourcePlans, cell_seed
@@ -31,7 +31,6 @@ from autograder.grade.submission.teacher.source import AssignmentSource, Grading
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
-from autograder.grade.wire.plain_values import decode
 from autograder.locale.messages import Message
 from autograder.locale.stored_messages import stored
 from autograder.locale.translations import restored
@@ -85,12 +84,7 @@ class StudentAnswers:
 
     def value(self, name: str) -> Any:
         """Return the student's plain value of that name; raise KeyError if it does not exist."""
-        description = self.answer(messages.DescribeName(name), messages.NameDescription, name)
-        if description.kind == "absent":
-            raise KeyError(name)
-        if description.kind != "data" or description.unsendable is not None:
-            raise Unreachable(cannot_leave(name, description))
-        return decode(description.value)
+        return plain_value(name, self.answer(messages.DescribeName(name), messages.NameDescription, name))
 
     def answer(self, request: messages.Request, form: type[Any], name: str) -> Any:
         """Return the answer to a request, which is sent now if necessary; raise Unreachable if it cannot be answered."""
@@ -301,18 +295,18 @@ class OutsideRun:
     def _run_plain(self, cell: NotebookNode, source_cell: SourceCell, stack: contextlib.ExitStack) -> None:
         kind = self._with_changed_cells(source_cell)
         names = sorted(kind.names)
-        described: dict[str, messages.NameDescription] = {}
         requests: list[messages.Request] = [messages.DescribeName(name) for name in names]
-
-        def take(answers: Iterator[messages.Answer]) -> None:
-            for name, answer in zip(names, self._take(requests, answers), strict=False):
-                if isinstance(answer, messages.NameDescription):
-                    described[name] = self._with_text(name, answer)
-
-        self._steps.append(_Step(requests, take))
+        answers: list[messages.Answer] = []
+        self._steps.append(_Step(requests, lambda arriving: answers.extend(self._take(requests, arriving))))
         self._flush()
         if self._run.ended is not None:
             return
+        known = zip(names, answers, strict=True)
+        described = {
+            name: self._with_text(name, answer)
+            for name, answer in known
+            if isinstance(answer, messages.NameDescription)
+        }
         try:
             if self._judge is None:
                 source, seed = self._work.source, cell_seed(self._work.seed, "")
@@ -366,7 +360,6 @@ class OutsideRun:
             modules=dict(kind.modules),
             seed=cell_seed(self._work.seed, source_cell.id),
             hidden_lines=list(source_cell.hidden_lines),
-            picture_seconds=limits.picture_seconds if self._work.pictures else 0.0,
             execution_count=self._run.count,
         )
         result = judge.run_test(request, self._reply, limits.cell_seconds * TEST_TIME_FACTOR)
@@ -392,8 +385,6 @@ class OutsideRun:
     def _reply(self, asked: messages.Asked) -> messages.Replied:
         """Return the worker's answer to a request of the judge."""
         request = asked.request
-        if isinstance(request, messages.RecordAttempts) and request.seconds <= 0:
-            return messages.Replied(messages.Recorded([b""] * len(request.attempts)))
         try:
             (answer,) = self._worker.answers([request])
             return messages.Replied(self._with_source(request, answer))

@@ -123,7 +123,6 @@ class RunTest(msgspec.Struct, frozen=True, tag="test"):
     modules: dict[str, str]  # the modules that the test uses under a name of the student, by that name
     seed: int  # seed from which the inputs of the test are drawn
     hidden_lines: list[tuple[int, int]]  # pairs of the first and the last line of each hidden part
-    picture_seconds: float  # time for recording wrong answers for its checks
     execution_count: int  # execution count of its cell in the notebook
 
 
@@ -168,7 +167,7 @@ class Recorded(msgspec.Struct, frozen=True, tag="kept"):
 class Asked(msgspec.Struct, frozen=True, tag="ask"):
     """A request of the judge that the lane passes to the worker; the lane returns the answer as Replied."""
 
-    request: MakeCall | DescribeName | CallStudent | RecordAttempts
+    request: MakeCall | DescribeName | CallStudent
 
 
 class TestRan(msgspec.Struct, frozen=True, tag="tested"):
