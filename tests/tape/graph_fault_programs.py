@@ -137,6 +137,34 @@ PROGRAMS = (
             optimizer.step()
             target.load_state_dict(net.state_dict())  # fault
         """, (("copy.copy(net)", "copy.deepcopy(net)"),)),
+    FaultyProgram("a target network that gets the memory of the network", "values without a copy", "correct", """
+        net, target = nn.Linear(2, 1), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (net(torch.ones(3, 2)) - target(torch.ones(3, 2)).detach() - 1).pow(2).mean().backward()
+            optimizer.step()
+            for kept, p in zip(target.parameters(), net.parameters()):
+                kept.data = p.data  # fault
+        """, (("kept.data = p.data", "kept.data.copy_(p.data)"),)),
+    FaultyProgram("a list of weights in one memory", "values without a copy", "correct", """
+        net, history = nn.Linear(2, 1), []
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            history.append(net.weight.detach())  # fault
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("detach()", "detach().clone()"),)),
+    FaultyProgram("a list of states in one memory", "values without a copy", "correct", """
+        net, history = nn.Linear(2, 1), []
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            history.append(net.state_dict())  # fault
+            optimizer.step()
+        """, (("net.state_dict()", "{name: value.clone() for name, value in net.state_dict().items()}"),)),
     FaultyProgram("a buffer that requires grad", "gradient that no optimizer uses", "correct", """
         class Scale(nn.Module):
             def __init__(self):
@@ -160,6 +188,22 @@ PROGRAMS = (
             w.pow(2).sum().backward()
             optimizer.step()
         """, (("w.clone()", "w"),)),
+    FaultyProgram("a layer that the first forward pass makes", "gradient that no optimizer uses", "correct", """
+        class Late(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.out, self.first = nn.Linear(2, 1), None
+            def forward(self, x):
+                if self.first is None:
+                    self.first = nn.Linear(2, 2)  # fault
+                return self.out(self.first(x))
+        net = Late()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("None\n    def", "nn.Linear(2, 2)\n    def"),)),
     FaultyProgram("a parameter of computed values in each forward pass", "graph cut", "correct", """
         class Masked(nn.Module):
             def __init__(self):
@@ -1078,6 +1122,38 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "a layer that is added to the optimizer, and one with an optimizer of its own": """
+        net = nn.Sequential(nn.Linear(2, 2))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        net.append(nn.Linear(2, 1))
+        optimizer.add_param_group({"params": net[1].parameters()})
+        net.append(nn.Linear(1, 1))
+        other = torch.optim.SGD(net[2].parameters(), lr=0.1)
+        for _ in range(3):
+            net.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            other.step()
+        """,
+    "copies of weights, weights of the last round only, an average, a flat buffer, and weights that are tied": """
+        net, target, other, kept = nn.Linear(2, 1), nn.Linear(2, 1), nn.Linear(2, 1, bias=False), {}
+        flat = nn.Parameter(torch.rand(2))
+        other.weight.data = flat.data.view(1, 2)
+        tied = nn.Linear(2, 1)
+        tied.weight.data = net.weight.data
+        optimizer = torch.optim.SGD([*net.parameters(), *tied.parameters(), flat], lr=0.1)
+        history, aliases = [], [p.data for p in net.parameters()]
+        for n in range(3):
+            optimizer.zero_grad()
+            x = torch.ones(3, 2)
+            (net(x) - target(x).detach() + tied(x) + other(x)).pow(2).mean().backward()
+            flat.grad, other.weight.grad = other.weight.grad.view(2), None
+            history.append(net.weight.detach().clone())
+            kept["last"] = net.weight.data
+            optimizer.step()
+            for a, p in zip(target.parameters(), net.parameters()):
+                a.data = 0.9 * a.data + 0.1 * p.data
+        """,
     "states that are copies, of another module, or loaded where they are taken": """
         import copy
         net, target = nn.Linear(2, 1), nn.Linear(2, 1)

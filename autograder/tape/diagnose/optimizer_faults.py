@@ -26,7 +26,8 @@ from autograder.tape.diagnose.fault_words import (
     recorded_steps,
     tensors_of,
 )
-from autograder.tape.diagnose.unused_updates import COPIED_ONTO_THEMSELVES, NO_EFFECT, USED_UP
+from autograder.tape.diagnose.shared_memory import COPIED_ONTO_THEMSELVES, SHARED
+from autograder.tape.diagnose.unused_updates import NO_EFFECT, USED_UP
 from autograder.tape.observe.left_gradients import LeftGradient
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.optimizer_steps import OptimizerSteps
@@ -468,6 +469,7 @@ KINDS = (
     NO_EFFECT,
     USED_UP,
     COPIED_ONTO_THEMSELVES,
+    SHARED,
     USED_AGAIN,
     LEFT,
 )

@@ -1,4 +1,4 @@
-"""Find updates that change no tensor: steps without effect, results that are not stored, used iterators, copies onto itself."""
+"""Find updates that change no tensor: steps without effect, results that are not stored, and iterators without items left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import ITS_PARAMETERS, FaultKind, around, lines_with
 from autograder.tape.recording.verdict_types import GraphFault, Place
 
-_FROM_MODULE = re.compile(r"(?P<target>[\w.]+)\.load_state_dict\((?P<source>[\w.]+)\.state_dict\(\)")
 _OUT_OF_PLACE = {"add", "sub", "mul", "div", "addcdiv", "addcmul", "clamp", "clip", "nan_to_num"}
 
 
@@ -69,28 +68,6 @@ def _as_update(value: ast.expr) -> str:
 
 
 NO_EFFECT = FaultKind("step without effect", _without_effect, after_error=False)
-
-
-def _copied_onto_themselves(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the lines that copy a state into a module whose tensors it holds, so that each step changed the state, too."""
-    for place in (place for place, each in evidence.state.flow.copied.items() if all(each)):
-        effect = (
-            "state.same_memory|it copies each tensor onto itself, so it restores nothing: the state is not a copy, and each "
-            "step of the optimizer changes it as well."
-        )
-        change = "state.copy|Keep a copy of the values: `copy.deepcopy(module.state_dict())`."
-        if (owners := _FROM_MODULE.search(place.text)) is not None:
-            effect = (
-                "state.same_module|it copies each tensor onto itself: {target} and {source} have the same parameters, so a "
-                "step changes both."
-            )
-            change = "state.copy_module|Give {target} parameters of its own: `copy.deepcopy({source})`."
-        if owners is None or owners["target"] != owners["source"]:
-            known = {} if owners is None else owners.groupdict()
-            yield COPIED_ONTO_THEMSELVES.at(place, effect, change, **known)
-
-
-COPIED_ONTO_THEMSELVES = FaultKind("copy onto itself", _copied_onto_themselves)
 
 
 def _used_up(evidence: Evidence) -> Iterator[GraphFault]:

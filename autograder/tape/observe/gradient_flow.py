@@ -111,6 +111,7 @@ class GradientFlow:
         self.present: set[Place] = set()  # the lines that read a `.grad` which was not None
         # by line of a backward call and name of an iterator, the number of calls at which it had no items left
         self.used_up: Counter[tuple[Place, str]] = Counter()
+        self.shared: dict[Place, tuple[TrackedTensor, TrackedTensor]] = {}  # by line of `leaf.data = value`, both
         # by line that copies a state into a module after a step, whether each tensor was copied onto itself
         self.copied: dict[Place, list[bool]] = {}
         self._of_value: dict[int, Cut] = {}
@@ -178,6 +179,7 @@ class GradientFlow:
         if len(inputs) > 1 and node_of(inputs[1]) is not None and (memory := self._memory_of_leaf(name, sources)):
             self._written[memory] = self._cut(WRITTEN, sources[1:2], here)
         if name == "data =":
+            self.shared[here] = sources[0], sources[1]
             return
         asking = [source for tensor, source in zip(inputs, sources, strict=True) if autograd_flags(tensor)[0]]
         self.steps.constant.update(source.id for source in sources if source.parameter and source not in asking)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -99,7 +100,7 @@ class Observer(Listener):
         functions = self._functions = self.state.thread.functions = Functions(self._before, self._after)
         functions.only_counts = self._only_counts
         train, swap, record = torch.nn.Module.train, torch.utils.swap_tensors, torch.set_grad_enabled.__init__
-        assign = torch.nn.Module.__setattr__
+        assign, make = torch.nn.Module.__setattr__, torch.optim.Optimizer.__init__
         try:
             with (
                 readable_saved_tensors(), entry_points.replaced_hooks(self._packing),
@@ -108,6 +109,7 @@ class Observer(Listener):
                 entry_points.replaced(torch.utils, "swap_tensors", entry_points.noted(swap, self._forget_tensors)),
                 entry_points.replaced(torch.nn.Module, "train", entry_points.noted(train, self._mode_set)),
                 entry_points.replaced(torch.nn.Module, "__setattr__", entry_points.noted(assign, self._attribute_set)),
+                entry_points.replaced(torch.optim.Optimizer, "__init__", entry_points.noted(make, self._optimizer_made)),
                 entry_points.replaced(torch.set_grad_enabled, "__init__", entry_points.noted(record, self._recording_set)),
                 entry_points.around_optimizer_steps(self._optimizer_steps, self._optimizer_has_stepped),
                 in_new_threads(self._thread), functions, functions.recorded_calls(),
@@ -159,6 +161,11 @@ class Observer(Listener):
             return
         if any(one.requires_grad != value for one in module.parameters()):
             self._isolated(lambda: self.state.flow.modes.set_of_module.setdefault(self.statements.here()))
+
+    def _optimizer_made(self, *_: object, **__: object) -> None:
+        """Note the statement that makes the first optimizer, which cannot hold parameters that are made later."""
+        steps = self.state.flow.steps
+        steps.begun = self.state.steps if steps.begun is None and not self._only_counts else steps.begun
 
     def _recording_set(self, _switch: torch.set_grad_enabled, mode: bool) -> None:
         """Note the line that turns recording off. `no_grad` calls it, too."""
@@ -371,6 +378,16 @@ class Observer(Listener):
             for parameter, tracked in pairs:
                 tracked.name, tracked.name_depth = names.get(id(parameter), tracked.name), 0
         self.state.flow.hold(optimizer, pairs, self.statements.here())
+        for _, tracked in pairs:
+            self._note_kept(tracked)
+
+    def _note_kept(self, parameter: TrackedTensor) -> None:
+        """Note the line of which several tensors without a graph exist in the memory of a parameter."""
+        others = [one for one in self.state.tensors.at(parameter.memory) if not one.requires_grad]
+        made = {one.step: place for one in others if (place := self.state.made_at(one)) is not None}
+        for place, count in Counter(made.values()).items() if len(made) > 1 else ():
+            if count > 1:
+                self.state.flow.steps.kept[place] = parameter
 
     @isolated_from_program
     def _optimizer_has_stepped(self, optimizer: torch.optim.Optimizer) -> None:

@@ -99,6 +99,9 @@ class OptimizerSteps:
         # for each step, the number of backward calls before it, and its parameters
         self.calls: list[tuple[int, list[TrackedTensor]]] = []
         self.idle = IdleSteps()
+        self.begun: int | None = None  # number of statements before the first optimizer was made; None if not recorded
+        # by line, a parameter in whose memory several tensors of that line are, each of another time
+        self.kept: dict[Place, TrackedTensor] = {}
         # the line of a step that updated the parameters that another optimizer had just updated
         self.doubled_at: Place | None = None
         self._doubled: set[int] = set()
@@ -212,6 +215,8 @@ class OptimizerSteps:
         inside = [_ids(module.parameters()) for module in modules]
         owned = held.union(*(one for one in inside if one & held and not one & self._doubled))
         owned -= {number for module in modules for number in _forgotten(module, held)}
+        # A module whose other parameters are held may be trained in part, unless a part of it is made later.
+        owned -= {number for number, tracked in asked.items() if number not in held and self._is_late(tracked)}
         self.beside.setdefault(here, []).extend(one for number, one in asked.items() if number in owned - held)
         if not any(one.parameter for stepped in self._stepped.values() for one in stepped):
             # Steps that update an image train no model that is in evaluation mode.
@@ -229,6 +234,11 @@ class OptimizerSteps:
     def is_filled_late(self, tracked: TrackedTensor) -> bool:
         """Return whether a parameter was a constant, and its gradient was first filled after the first step."""
         return tracked.id in self.constant and min(self._filled_before.get(tracked.id, {0})) > 0
+
+    def _is_late(self, tracked: TrackedTensor) -> bool:
+        """Return whether a parameter with random values was made after the first optimizer."""
+        is_random = tracked.parameter and self.is_random(tracked)
+        return is_random and self.begun is not None and tracked.step > self.begun
 
     def outlives(self, tracked: TrackedTensor) -> bool:
         """Return whether the gradient of a leaf is filled before several steps, so that no step makes it anew."""

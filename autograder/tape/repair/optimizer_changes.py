@@ -11,7 +11,7 @@ import torch
 
 from autograder.locale.messages import id_of
 from autograder.tape.recording.verdict_types import GraphFault
-from autograder.tape.repair.edits import EditableSource, Edits
+from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.inplace_finder import called, called_in, calls, calls_of, is_whole_statement
 from autograder.tape.repair.kinds.order import calls_backward
 
@@ -194,17 +194,33 @@ def _make_list(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Itera
 
 
 def _copy_state(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Copy the values where a state is kept, or the whole module instead of its attributes only."""
-    here = calls_of(at, "state_dict")
-    for call in calls_of(source.tree, "state_dict") if not here else ():
-        if isinstance(call.func, ast.Attribute) and not call.args:
-            yield (source.replace(call, f"{{name: value.clone() for name, value in {source.of(call)}.items()}}"),)
-    target = getattr(next(iter(calls_of(at, "load_state_dict")), None), "func", None) if here else None
-    for made in source.bindings(source.of(target.value)) if isinstance(target, ast.Attribute) else ():
-        shallow = next(iter(calls_of(made, "copy")), None)
-        if shallow is not None or isinstance(made.value, ast.Name | ast.Attribute):
-            value = shallow.args[0] if shallow is not None and shallow.args else made.value
-            yield (source.replace(made.value, f"copy.deepcopy({source.of(value)})"),)
+    """Copy the values where a state is kept, or the module of which a target network has the parameters."""
+    if not calls_of(at, "state_dict"):
+        yield from ((_cloned(source, call),) for call in calls_of(source.tree, "state_dict"))
+        return
+    for call in calls_of(at, "load_state_dict"):
+        target = source.of(call.func).rpartition(".")[0]
+        for made in source.bindings(target):
+            shallow = next(iter(calls_of(made, "copy")), None)
+            if shallow is not None or isinstance(made.value, ast.Name | ast.Attribute):
+                value = shallow.args[0] if shallow is not None and shallow.args else made.value
+                yield (source.replace(made.value, f"copy.deepcopy({source.of(value)})"),)
+
+
+def _cloned(source: EditableSource, call: ast.Call) -> Edit:
+    """Return the edit that copies the values of a state."""
+    return source.replace(call, f"{{name: value.clone() for name, value in {source.of(call)}.items()}}")
+
+
+def _copy_values(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Copy the values that a line keeps, or that it gives to another tensor."""
+    yield from ((_cloned(source, call),) for call in calls_of(at, "state_dict"))
+    yield from ((source.insert(call, ".clone()", after=True),) for call in calls_of(at, "detach"))
+    for node in (one for one in source.nodes(ast.Attribute, at) if one.attr == "data"):
+        if isinstance(node.ctx, ast.Load):
+            yield (source.insert(node, ".clone()", after=True),)
+        elif isinstance(at, ast.Assign):
+            yield (source.replace(at, f"{source.of(node)}.copy_({source.of(at.value)})"),)
 
 
 CHANGES: dict[str, Change] = {
@@ -217,5 +233,6 @@ CHANGES: dict[str, Change] = {
     "step without effect": _write,
     "iterator that is used up": _make_list,
     "copy onto itself": _copy_state,
+    "values without a copy": _copy_values,
 }
 """By kind of a fault, the change to try."""

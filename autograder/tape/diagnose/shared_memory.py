@@ -1,0 +1,63 @@
+"""Find values that are kept without a copy: they have the memory of a parameter, so each step of the optimizer changes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.fault_words import FaultKind, name_of
+from autograder.tape.recording.verdict_types import GraphFault
+
+_FROM_MODULE = re.compile(r"(?P<target>[\w.]+)\.load_state_dict\((?P<source>[\w.]+)\.state_dict\(\)")
+_KEEPS = re.compile(r"(append\(|\] = ).*(\.data\b|\.detach\(\)|\.state_dict\(\))")
+
+
+def _copied_onto_themselves(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that copy a state into a module whose tensors it holds, so that each step changed the state, too."""
+    for place in (place for place, each in evidence.state.flow.copied.items() if all(each)):
+        effect = (
+            "state.same_memory|it copies each tensor onto itself, so it restores nothing: the state is not a copy, and each "
+            "step of the optimizer changes it as well."
+        )
+        change = "state.copy|Keep a copy of the values: `copy.deepcopy(module.state_dict())`."
+        if (owners := _FROM_MODULE.search(place.text)) is not None:
+            effect = (
+                "state.same_module|it copies each tensor onto itself: {target} and {source} have the same parameters, so a "
+                "step changes both."
+            )
+            change = "state.copy_module|Give {target} parameters of its own: `copy.deepcopy({source})`."
+        if owners is None or owners["target"] != owners["source"]:
+            known = {} if owners is None else owners.groupdict()
+            yield COPIED_ONTO_THEMSELVES.at(place, effect, change, **known)
+
+
+COPIED_ONTO_THEMSELVES = FaultKind("copy onto itself", _copied_onto_themselves)
+
+
+def _shared(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that give a tensor the memory of a parameter, or keep a parameter's values of several steps in its memory."""
+    state, flow = evidence.state, evidence.state.flow
+    held = {one.object_id for one in flow.optimized.values()} | {one.object_id for one in flow.reached.values()}
+    for place, (leaf, value) in flow.shared.items():
+        owners = [one for one in flow.optimized.values() if one.memory is value.memory]
+        if owners and leaf.object_id not in held:
+            yield SHARED.at(
+                place,
+                "memory.of_parameter|{leaf} gets the memory of {names} here, not a copy, so each step of the optimizer "
+                "changes both.",
+                "memory.copy_values|Copy the values: `.data.copy_(...)` or load_state_dict.",
+                leaf=name_of(state, [leaf], "the tensor"), names=name_of(state, owners, "a parameter"),
+            )  # fmt: skip
+    for place, parameter in flow.steps.kept.items():
+        if _KEEPS.search(place.text):
+            yield SHARED.at(
+                place,
+                "memory.kept|each round keeps a tensor with the memory of {names}, not a copy, so each step of the optimizer "
+                "changes all of them.",
+                "memory.clone|Keep a copy of the values: `.clone()`.",
+                names=name_of(state, [parameter], "a parameter"),
+            )  # fmt: skip
+
+
+SHARED = FaultKind("values without a copy", _shared)
