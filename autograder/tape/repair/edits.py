@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -190,7 +191,9 @@ class EditableSource:
     def add_argument(self, call: ast.Call, text: str) -> Edit:
         """Return the edit that adds a keyword argument at the end of a call."""
         end = self.span(call)[1] - 1
-        return Edit(end, end, f", {text}" if call.args or call.keywords else text)
+        given = [self.span(one)[1] for one in (*call.args, *(keyword.value for keyword in call.keywords))]
+        is_open = bool(given) and b"," not in re.sub(rb"#.*", b"", self.data[max(given) : end])
+        return Edit(end, end, f", {text}" if is_open else text)
 
     def insert_before(self, statement: ast.stmt, text: str) -> Edit:
         """Return the edit that inserts the statements of `text` before `statement`, on separate lines if `statement` starts its line."""
