@@ -1040,6 +1040,18 @@ PROGRAMS = (
         (("    if step % 3 == 2:", "    optimizer.step()\n    if step % 3 == 2:"),
          ("[0] = p\n    optimizer.step()", "[0] = p")),
     ),
+    FaultyProgram("a derivative without a graph in an equation", "graph cut", "correct", """
+        def slope(y, x): return torch.autograd.grad(y, x, torch.ones_like(y), retain_graph=True)[0]  # fault
+
+        net = nn.Sequential(nn.Linear(1, 4), nn.Tanh(), nn.Linear(4, 1))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+        for _ in range(3):
+            optimizer.zero_grad()
+            x = torch.linspace(0, 1, 5)[:, None].requires_grad_()
+            y = net(x)
+            (slope(y, x) + 0.5 * y).pow(2).mean().backward()
+            optimizer.step()
+        """, (("retain_graph=True", "create_graph=True"),)),
     FaultyProgram("a penalty on a gradient without a graph", "graph cut", "correct", """
         def penalty(x):
             slope = torch.autograd.grad(net(x).sum(), x)[0]  # fault
@@ -1213,6 +1225,19 @@ RIGHT = {
                 p.grad.data.copy_(-p.grad)
             d(torch.ones(4, 2)).pow(2).mean().backward()
             second.step()
+        """,
+    "derivatives of a teacher as targets, and a step against the gradient for data": """
+        net, teacher = nn.Sequential(nn.Linear(1, 4), nn.Tanh(), nn.Linear(4, 1)), nn.Linear(1, 1)
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+        for _ in range(3):
+            optimizer.zero_grad()
+            x = torch.linspace(0, 1, 5)[:, None].requires_grad_()
+            y, goal = net(x), teacher(x)
+            slope = torch.autograd.grad(y.sum(), x, create_graph=True)[0]
+            wanted = torch.autograd.grad(goal.sum(), x)[0]
+            near = x + 0.1 * torch.autograd.grad(y.sum(), x, retain_graph=True)[0]
+            ((slope - wanted).pow(2).mean() + (net(near) - y).pow(2).mean()).backward()
+            optimizer.step()
         """,
     "a loss inside vmap, whose tensors have no memory": """
         net, x, y = nn.Linear(3, 1), torch.randn(4, 3), torch.randn(4, 1)

@@ -41,7 +41,7 @@ NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 
 
 def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
-    for find in (_without_history, _untrained, _detached_terms, _added_numbers, _penalties, _samples):
+    for find in (_without_history, _untrained, _detached_terms, _added_numbers, _penalties, _derivatives, _samples):
         yield from find(evidence)
 
 
@@ -198,6 +198,31 @@ def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
             slope=name_of(evidence.state, [earlier.gradient], Message("target.gradient|the gradient")),
             place=line_of(added, place.file),
         )
+
+
+def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the calls of `autograd.grad` without create_graph whose result is a term beside values of the same model.
+
+    The derivative is one for data. A sum with only the data itself, as in an attack, or with another model is meant.
+    """
+    state = evidence.state
+    optimized = state.flow.optimized.keys()
+    in_losses = state.graph.below(node for call in state.flow.calls for node in call.nodes)
+    for place, (earlier, target, added, node) in state.flow.derivatives.items():
+        before, beside = (
+            {one.tensor for one in state.graph.below(nodes).values() if not one.inputs}
+            for nodes in (earlier.call.nodes, [node])
+        )
+        is_model = before & beside & optimized and target in beside - optimized
+        if node in in_losses and is_model:
+            yield GRAPH_CUT.at(
+                place,
+                "cut.derivative|it computes {slope} without a graph, so {place}, where a loss is computed from it, gets no "
+                "gradient through this derivative.",
+                "target.graph|Pass create_graph=True here.",
+                slope=name_of(state, [earlier.gradient], Message("target.gradient|the gradient")),
+                place=line_of(added, place.file),
+            )
 
 
 def _samples(evidence: Evidence) -> Iterator[GraphFault]:

@@ -140,6 +140,8 @@ class GradientFlow:
         self.last_call: tuple[str, list[TrackedTensor], Place] | None = None
         # By line, gradients without a graph, and the line that adds a number computed from it to a loss.
         self.constants: dict[Place, tuple[EarlierGradient, Place]] = {}
+        # the same for a derivative for a leaf that is no parameter: also that leaf's id, and the node of the sum
+        self.derivatives: dict[Place, tuple[EarlierGradient, int, Place, int]] = {}
         # By line that takes values without their graph, that cut, and the first sums (node and line) that add a value computed from it.
         self.detached_terms: dict[Place, tuple[Cut, dict[int, Place]]] = {}
         self._earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
@@ -188,6 +190,8 @@ class GradientFlow:
             self.steps.use(sources, here)
             if name in _SUMS:
                 self._add(inputs, sources, computed[0][1].node, here)
+            if name in _SUMS or name == "mse_loss":
+                self._add_derivative(inputs, sources, computed[0][1].node, here)
             self._remember(computed)
             if torch.is_grad_enabled():
                 self._note_use(sources, numbers, here, computed[0][1].node)
@@ -290,6 +294,16 @@ class GradientFlow:
                 continue
             if earlier.call.asked and not earlier.call.creates_graph and earlier.gradient.shape:
                 self.constants.setdefault(earlier.call.place, (earlier, here))
+
+    def _add_derivative(self, inputs: list[Any], sources: list[TrackedTensor], node: int | None, here: Place) -> None:
+        """Note a derivative without a graph for a leaf that is no parameter, if it is combined with a tensor with a graph."""
+        for tensor, tracked in zip(inputs, sources, strict=True):
+            earlier = self._earlier.get(tracked.id)
+            if earlier is None or tensor.requires_grad or not tensor.dim() or tracked.id in self._of_value:
+                continue
+            target, call = earlier.target, earlier.call
+            if node is not None and target is not None and target.leaf and not (target.parameter or call.creates_graph):
+                self.derivatives.setdefault(call.place, (earlier, target.id, here, node))
 
     def add_new_leaf(self, leaf: TrackedTensor, here: Place) -> None:
         """Process a tensor without a graph that no function returned. It may be in the storage of a known value."""

@@ -125,6 +125,8 @@ class LeftGradients:
         # calls of these lines, each with the sequence number of the first node that it creates
         self._graphs: list[tuple[int, Backward, Place]] = []
         self._is_inside = False  # whether a step has not ended, whose closure may call backward
+        # number of calls before the first one that returns gradients without a graph for a leaf that is no parameter
+        self.before_derivative: int | None = None
         # by leaf with a gradient, the gradient's values after a step for others, or None before one
         self._left: MutableMapping[torch.Tensor, bytes | int | None] = WeakIdKeyDictionary()
         # For each leaf that may be trained and has a gradient, the number of calls before the last step and of steps before
@@ -178,6 +180,9 @@ class LeftGradients:
         if is_second and call.thread == 0 and self.unvisited.setdefault(here, True):
             self._graphs.append((next_sequence_number(), call, here))
         if call.returns:
+            is_of_data = any(one.is_leaf and not isinstance(one, torch.nn.Parameter) for one in call.targets)
+            if is_of_data and not call.creates_graph and self.before_derivative is None:
+                self.before_derivative = self._started - 1
             return
         for leaf in call.targets:
             if leaf.is_leaf:

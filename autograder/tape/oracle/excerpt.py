@@ -59,7 +59,8 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, left: LeftGradients)
 
     Without a decisive call, the calls before a first step of `without_gradient` (of a parameter that had no gradient in any
     step) are recorded if they are few; without such a step, the first call that computes nan or inf is decisive. Without
-    either, the calls around the first steps for others than a leaf with a gradient (`without_step`) are recorded.
+    either, the calls around the first steps for others than a leaf with a gradient (`without_step`) are recorded, or the
+    first call of `autograd.grad` for data that makes no graph.
 
     Raises:
         ProgramError: if the run did not make the requested call.
@@ -73,6 +74,8 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, left: LeftGradients)
         decisive = first_not_finite(gradients_of(plain))
     if decisive is None:
         parts = [(step.before, step.calls) for step in empty] + [part for part in left.without_step if part[1] <= calls]
+        if left.before_derivative is not None:
+            parts.append((left.before_derivative, left.before_derivative + SHOWN))
         few = (part for part in parts if sum(call.nodes for call in plain.calls[slice(*part)]) <= LONG)
         before, last = next(few, (0, 0))
         last = min(max(last, before + SHOWN), calls)
