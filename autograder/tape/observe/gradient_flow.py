@@ -32,7 +32,9 @@ _NO_USE = {
     "new", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros",
 }  # fmt: skip
 _OF_SHAPE = "_like"  # the end of the names of functions such as `randn_like`
-_SUMS = {"add", "add_", "sub", "sub_", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "rsub", "__isub__"}
+_SUMS = {
+    "add", "add_", "sub", "sub_", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "rsub", "__isub__", "mse_loss",
+}  # fmt: skip
 _TAKES_VALUES = {"data", "detach", "detach_", "item", "tolist", "numpy", "__array__", "__float__"}
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
 _UPDATE = re.compile(r"step|grad|update")
@@ -190,8 +192,6 @@ class GradientFlow:
             self.steps.use(sources, here)
             if name in _SUMS:
                 self._add(inputs, sources, computed[0][1].node, here)
-            if name in _SUMS or name == "mse_loss":
-                self._add_derivative(inputs, sources, computed[0][1].node, here)
             self._remember(computed)
             if torch.is_grad_enabled():
                 self._note_use(sources, numbers, here, computed[0][1].node)
@@ -290,20 +290,13 @@ class GradientFlow:
                     sums[node] = here
             earlier = self._earlier.get(tracked.id)
             # A value that was detached on purpose has a cut. The gradient of a number may update it: `w - lr * grad`.
-            if earlier is None or tensor.requires_grad or tensor.dim() or tracked.id in self._of_value:
+            if earlier is None or tensor.requires_grad or tracked.id in self._of_value or earlier.call.creates_graph:
                 continue
-            if earlier.call.asked and not earlier.call.creates_graph and earlier.gradient.shape:
-                self.constants.setdefault(earlier.call.place, (earlier, here))
-
-    def _add_derivative(self, inputs: list[Any], sources: list[TrackedTensor], node: int | None, here: Place) -> None:
-        """Note a derivative without a graph for a leaf that is no parameter, if it is combined with a tensor with a graph."""
-        for tensor, tracked in zip(inputs, sources, strict=True):
-            earlier = self._earlier.get(tracked.id)
-            if earlier is None or tensor.requires_grad or not tensor.dim() or tracked.id in self._of_value:
-                continue
-            target, call = earlier.target, earlier.call
-            if node is not None and target is not None and target.leaf and not (target.parameter or call.creates_graph):
-                self.derivatives.setdefault(call.place, (earlier, target.id, here, node))
+            place, target = earlier.call.place, earlier.target
+            if earlier.call.asked and earlier.gradient.shape and not tensor.dim():
+                self.constants.setdefault(place, (earlier, here))
+            elif tensor.dim() and node is not None and target is not None and target.leaf and not target.parameter:
+                self.derivatives.setdefault(place, (earlier, target.id, here, node))
 
     def add_new_leaf(self, leaf: TrackedTensor, here: Place) -> None:
         """Process a tensor without a graph that no function returned. It may be in the storage of a known value."""
