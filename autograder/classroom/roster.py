@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autograder.classroom.table_file import TableError, TableFile, read_table
-from autograder.classroom.written_time import looks_like_time, parse_time
 from autograder.errors import printable
+from autograder.grade.submission_time import looks_like_time, read_time
 
 FILE = "roster.csv"  # the course's own list, in the course's folder
 
@@ -187,7 +187,7 @@ def _moodle_columns(table: TableFile, found: dict[str, int]) -> dict[str, int]:
         for number, cells in columns.items()
         if all(map(looks_like_time, cells - {"", "-"})) and cells - {"", "-"}
     ]
-    read = [number for number in times if parse_time(max(columns[number], key=looks_like_time))]
+    read = [number for number in times if read_time(max(columns[number], key=looks_like_time))]
     # If marking is anonymous, this column contains a status, which has few different values.
     is_name = 2 * len(columns[1]) > len(table.rows) and not all(cell.rstrip().endswith("-") for cell in columns[1])
     by_kind = {"email": emails, "handed in": read or times, "name": [1] if is_name else []}

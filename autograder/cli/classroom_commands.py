@@ -9,9 +9,9 @@ import zoneinfo
 from pathlib import Path
 from typing import Any
 
+from autograder.classroom.course_zone import course_zone
 from autograder.classroom.roster import FILE as ROSTER
 from autograder.classroom.roster import Roster, read_roster
-from autograder.classroom.written_time import course_zone
 from autograder.cli.run_command import add_course, count, course_of, positive
 from autograder.errors import InputError, printable
 from autograder.grade.sandbox.isolation import LEVELS

@@ -11,7 +11,7 @@ from babel.dates import format_datetime
 from autograder.classroom.collect.collection import collect
 from autograder.classroom.return_grades import return_grades
 from autograder.classroom.roster import Roster, read_roster
-from autograder.classroom.written_time import parse_time
+from autograder.grade.submission_time import read_time
 from tests.classroom import made_class
 from tests.classroom.downloads import write_zip
 from tests.classroom.made_class import ASSIGNMENT, NOTEBOOK, STUDENTS, answer_of, notebook
@@ -191,13 +191,13 @@ TIME = datetime.datetime(2026, 10, 3, 13, 50, tzinfo=BERLIN)
 ])  # fmt: skip
 def test_one_time_in_many_forms(text):
     """All of them say ten to two in Berlin."""
-    assert TIME == parse_time(text, BERLIN)
+    assert TIME == read_time(text, BERLIN)
 
 
 def test_twelve_o_clock_is_noon_or_midnight():
     """In Spanish, as in English, 12:30 p. m. is after noon, and 12:30 a. m. after midnight."""
     day = "sábado, 3 de octubre de 2026, 12:30"
-    assert [12, 0] == [parse_time(f"{day} {half}", BERLIN).hour for half in ("p. m.", "a. m.")]
+    assert [12, 0] == [read_time(f"{day} {half}", BERLIN).hour for half in ("p. m.", "a. m.")]
 
 
 @pytest.mark.parametrize("text", [
@@ -216,7 +216,7 @@ def test_twelve_o_clock_is_noon_or_midnight():
 ])  # fmt: skip
 def test_what_may_be_another_time_is_none(text):
     """Rather no time than a wrong one."""
-    assert parse_time(text, BERLIN) is None
+    assert read_time(text, BERLIN) is None
 
 
 LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "sv", "fi", "pl", "cs", "hr", "hu", "ru", "uk", "el", "tr", "zh", "ja")  # fmt: skip
@@ -228,4 +228,4 @@ def test_every_month_of_a_language(language):
     for month in range(1, 13):
         time = datetime.datetime(2026, month, 3, 13, 50, tzinfo=BERLIN)
         form = "y年M月d日 EEEE H:mm" if language in ("zh", "ja", "ko") else "EEEE, d MMMM y, H:mm"
-        assert time == parse_time(format_datetime(time, form, locale=language), BERLIN)
+        assert time == read_time(format_datetime(time, form, locale=language), BERLIN)

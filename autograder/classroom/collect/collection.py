@@ -34,10 +34,10 @@ from autograder.classroom.submission_record import (
     record_folder,
     write_record,
 )
-from autograder.classroom.written_time import parse_time
 from autograder.errors import UnfinishedError, printable
 from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.grade.policy import CoursePolicy, read_policy
+from autograder.grade.submission_time import read_time
 from autograder.grade.validation.validate import text_table
 
 START = datetime.datetime.min.replace(tzinfo=datetime.UTC)
@@ -201,7 +201,7 @@ class _Collector:
             self.answers.time(downloaded.key, _number(submission)) or downloaded.handed_in,
             submission.person.known.get("handed in", "-"),
         )
-        time = stated or parse_time(listed, self.zone)
+        time = stated or read_time(listed, self.zone)
         if time is None and listed != "-":
             self.unread_times.add(listed)
         return time.astimezone(datetime.UTC).replace(microsecond=0) if time else None

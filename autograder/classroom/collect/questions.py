@@ -12,10 +12,10 @@ from autograder.classroom.collect.download import DownloadedSubmission
 from autograder.classroom.collect.submission_files import ReadableSubmission
 from autograder.classroom.roster import Person, Roster, id_from_name, is_student_id, joined, words_of
 from autograder.classroom.table_file import TableError, read_table
-from autograder.classroom.written_time import parse_time
 from autograder.course.paths import replace_file
 from autograder.errors import printable
 from autograder.grade.batch.csv_export import plain_cell, spreadsheet
+from autograder.grade.submission_time import read_time
 
 FILE = "to_match.csv"
 COLUMNS = ("hand_in", "file", "person", "why", "student", "notebook", "handed_in", "submission")
@@ -91,7 +91,7 @@ def write_questions(folder: Path, questions: list[MatchQuestion], answers: Answe
 
 
 def _time(row: MatchQuestion, path: Path, zone: datetime.tzinfo) -> datetime.datetime:
-    time = parse_time(row.handed_in, zone)
+    time = read_time(row.handed_in, zone)
     if time is None:
         raise TableError(
             f"{printable(str(path))}: {printable(row.handed_in)} is not a valid time; write it as 2026-10-03 14:10"

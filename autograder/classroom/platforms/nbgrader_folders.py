@@ -17,8 +17,8 @@ from autograder.classroom.collect.download import (
     DownloadError,
     Platform,
 )
-from autograder.classroom.written_time import parse_time
 from autograder.errors import printable
+from autograder.grade.submission_time import read_time
 
 TIMESTAMP = "timestamp.txt"
 LONGEST_TIME = 100
@@ -70,7 +70,7 @@ def _stamp(files: dict[str, DownloadedFile], zone: datetime.tzinfo) -> datetime.
 
 def _utc(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
     """Return the time as nbgrader reads it: in UTC, unless the text contains a zone, which must be the given one."""
-    return parse_time(text) or parse_time(text, zone)
+    return read_time(text) or read_time(text, zone)
 
 
 NBGRADER = Platform("nbgrader", lambda path: "/" in path, _submissions)
