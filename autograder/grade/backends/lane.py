@@ -9,8 +9,6 @@ import signal
 import socket
 from typing import NoReturn
 
-import psutil
-
 from autograder.grade.backends.grading_job import GradingTerms, Job, JobResult
 from autograder.grade.sandbox import namespaces
 from autograder.grade.sandbox.isolation import IsolationError
@@ -48,7 +46,9 @@ def _begin(sockets: list[socket.socket], terms: GradingTerms, planner: CellPlann
     try:
         namespaces.set_parent_death_signal()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which then closes the socket
-        _limit_memory(max(LANE_BYTES, 2 * terms.limits.memory_bytes))
+        # so that it ends one test or one grade before the machine runs out of memory
+        more = max(LANE_BYTES, 2 * terms.limits.memory_bytes)
+        namespaces.lower_limit(resource.RLIMIT_AS, namespaces.address_space() + more)
         jobs, *servers = sockets
         jobs.sendall(b"p")  # with this byte, the kernel sends the id of this process
         workers, judges = servers or (None, None)  # without servers, each submission starts its own host
@@ -86,10 +86,3 @@ def _result(grader: SubmissionGrader, terms: GradingTerms, job: Job) -> JobResul
         return JobResult(job.student, job.notebook, unreadable(source, reason))
     except Exception as error:  # the batch continues, and the teacher reads the error
         return JobResult(job.student, job.notebook, None, f"the grader failed ({type(error).__name__}: {error})")
-
-
-def _limit_memory(more: int) -> None:
-    """Limit the memory of this process, so that it ends one test or one grade before the machine runs out of memory."""
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    wanted = psutil.Process().memory_info().vms + more
-    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))

@@ -114,9 +114,7 @@ def mount_private_filesystems(disk_bytes: int, packages: Iterable[str]) -> None:
 
 def drop_capabilities() -> None:
     """Drop every capability permanently, also in the user namespace, and forbid programs to gain any."""
-    _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
-    for capability in range(LAST_CAPABILITY + 1):
-        _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails harmlessly for numbers that this kernel does not know
+    _forbid_capabilities()
     header = (ctypes.c_uint32 * 2)(_LINUX_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
     _checked(_libc.capset(header, nothing), "capset")
@@ -124,12 +122,17 @@ def drop_capabilities() -> None:
 
 def become_user(uid: int) -> None:
     """Change this process from root to a dedicated user and group, permanently."""
-    for capability in range(LAST_CAPABILITY + 1):
-        _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    _forbid_capabilities()
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
+
+
+def _forbid_capabilities() -> None:
+    """Forbid this process and its programs to gain a capability."""
     _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    for capability in range(LAST_CAPABILITY + 1):
+        _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails harmlessly for numbers that this kernel does not know
 
 
 def address_space() -> int:
@@ -147,9 +150,14 @@ def limit(limits: Limits, used: int) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
     ):
-        hard = resource.getrlimit(kind)[1]
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(kind, (value, value))
+        lower_limit(kind, value)
+
+
+def lower_limit(kind: int, value: int) -> None:
+    """Set one of the kernel's limits to a value, or to its present maximum if that is lower."""
+    hard = resource.getrlimit(kind)[1]
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(kind, (value, value))
 
 
 def limit_processes(most: int) -> None:
@@ -161,9 +169,7 @@ def limit_processes(most: int) -> None:
     """
     if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < COUNTED_FOR_EACH_NAMESPACE:
         return
-    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-    value = most + INIT_PROCESSES if hard == resource.RLIM_INFINITY else min(most + INIT_PROCESSES, hard)
-    resource.setrlimit(resource.RLIMIT_NPROC, (value, value))
+    lower_limit(resource.RLIMIT_NPROC, most + INIT_PROCESSES)
 
 
 def collapse_into_huge_pages() -> None:
