@@ -61,10 +61,7 @@ def difference(theirs: dict[str, str]) -> str:
 @cache
 def machine_kind() -> str:
     """Return the processor's name and number and the memory, such as "x86_64, AMD EPYC 7B13, 16 processors, 64 GiB"."""
-    try:
-        model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text("utf-8"), re.M)
-    except OSError:
-        model = None
+    model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text("utf-8"), re.M)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     processor = f", {model[1]}" if model else ""
     return f"{platform.machine()}{processor}, {os.cpu_count()} processors, {memory:.0f} GiB"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import itertools
 import math
 import os
 import random
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -29,10 +29,8 @@ from autograder.locale.stored_messages import stored
 from autograder.locale.translations import restored
 from autograder.tape.recording.schema import Recording
 
-FIRST_GROUP = 1 << 40  # groups of calls of a judge; smaller numbers belong to the lane
 Ask = Callable[[Any], messages.Replied]
 Answer = TypeVar("Answer", bound=messages.Answer)
-_groups = itertools.count()
 
 
 def points_of(value: Any) -> float | None:
@@ -129,9 +127,8 @@ class Judge:
         description = self._answer(messages.DescribeName(name), messages.NameDescription)
         if description.kind not in ("function", "class"):
             raise KeyError(name)
-        # The number must be unique even among forks of the judge.
-        group = FIRST_GROUP + (os.getpid() << 20) + next(_groups)
-        return RemoteSubject(name, group, self._call, lambda _: None)
+        # The number of the group must be unique even among forks of the judge; smaller numbers belong to the lane.
+        return RemoteSubject(name, time.monotonic_ns(), self._call, lambda _: None)
 
     def value(self, name: str) -> Any:
         """Return the student's plain value of that name; raise KeyError if it does not exist."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-import resource
 import signal
 import socket
 import sys
@@ -46,7 +45,7 @@ LONGEST = 3.0  # seconds for one recording
 
 
 def encoded_attempts(subjects: Mapping[int, LocalSubject], request: RecordAttempts) -> list[bytes]:
-    """Return a recording as msgpack for each attempt of these subjects, by group; b"" if it failed or exceeded its time or memory."""
+    """Return a recording as msgpack for each attempt of these subjects, by group; b"" if it failed or exceeded its time."""
     with tempfile.TemporaryFile() as file:
         with contextlib.suppress(UnfinishedError):
             run_in_fork(lambda: _record_all(subjects, request, file.fileno()), request.seconds)
@@ -60,9 +59,6 @@ def encoded_attempts(subjects: Mapping[int, LocalSubject], request: RecordAttemp
 
 
 def _record_all(subjects: Mapping[int, LocalSubject], request: RecordAttempts, file: int) -> int:
-    most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most != resource.RLIM_INFINITY:
-        resource.setrlimit(resource.RLIMIT_AS, (most - request.spared_bytes, most))
     end = time.monotonic() + request.seconds
     for attempt in request.attempts:
         seconds = min(LONGEST, end - time.monotonic())

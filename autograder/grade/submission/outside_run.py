@@ -38,7 +38,7 @@ from autograder.tape.recording.schema import Recording, checked_recording
 
 UNDEFINED_NAME = re.compile(r"NameError: name '(\w+)' is not defined")
 LONGEST_MESSAGE = 2000
-PART = 2  # at least half of a cell's seconds, and of a submission's time and memory, is left to its own cells and tests
+PART = 2  # at least half of a submission's time is left to its own cells and tests
 
 
 @dataclass(frozen=True)
@@ -266,9 +266,8 @@ class OutsideRun:
         if seconds <= 0 or left < limits.submission_seconds / PART or self._run.ended is not None:
             return False
         attempts = list(dict.fromkeys(attempt for given in answers for attempt in given.attempts))
-        request = messages.RecordAttempts(attempts, seconds, limits.memory_bytes // PART)
         try:
-            recorded = self._worker.ask(request, messages.Recorded).recordings
+            recorded = self._worker.ask(messages.RecordAttempts(attempts, seconds), messages.Recorded).recordings
         except (WorkerEnded, KeyError):
             return False
         recordings = dict(zip(attempts, map(checked_recording, recorded), strict=False))
@@ -310,9 +309,8 @@ class OutsideRun:
         try:
             if self._judge is None:
                 source, seed = self._work.source, cell_seed(self._work.seed, "")
-                with self._worker.paused():  # an attack may have ended the server, which takes seconds to start again
-                    worker = self._judges.worker(source.files, language=self._work.language, seed=seed)
-                    self._judge = stack.enter_context(worker)
+                worker = self._judges.worker(source.files, language=self._work.language, seed=seed)
+                self._judge = stack.enter_context(worker)
             self._run.grades[source_cell.id] = self._judged(self._judge, cell, source_cell, kind, described)
         except (WorkerEnded, KeyError) as error:
             message = Message("test.not_judged|this test could not be judged: {reason}", reason=str(error))

@@ -158,10 +158,6 @@ class ResourceWatch:
         self._interrupt_at = self.clock() + seconds
         self._kill_at = min(self._end, self._interrupt_at + grace)
 
-    def extend(self, seconds: float) -> None:
-        """Let the submission take `seconds` more, in which the grader did not serve it."""
-        self._end += seconds
-
     def check(self) -> None:
         """Raise ChannelError if the submission exceeds a limit. It measures at most ten times a second, however often it is called."""
         now = time.monotonic()

@@ -65,15 +65,6 @@ class WorkerClient:
         except ValueError:
             return [ended_output(Message("grade.outputs|the cell's outputs had an unknown format and were left out"))]
 
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Do not count the time of the block as the submission's, whose process is waiting for requests."""
-        start = time.monotonic()
-        try:
-            yield
-        finally:
-            self._watch.extend(time.monotonic() - start)
-
     def answers(self, requests: Sequence[messages.Request]) -> Iterator[messages.Answer]:
         """Yield the answer to each request, in order. The process works on the next one while the caller handles an answer.
 

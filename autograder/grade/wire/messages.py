@@ -104,11 +104,10 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class RecordAttempts(msgspec.Struct, frozen=True, tag="record"):
-    """Record wrong answers in one fork, within these limits. The answer is Recorded."""
+    """Record wrong answers in one fork, within this time. The answer is Recorded."""
 
     attempts: list[Attempt]
     seconds: float
-    spared_bytes: int
 
 
 class ListRecordings(msgspec.Struct, frozen=True, tag="recordings"):

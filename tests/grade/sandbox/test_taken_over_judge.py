@@ -71,7 +71,7 @@ ATTACKS = {
     "a long reason": f"{FORGE}reply(M.TestRan(b'[]', 'incorrect', 0.0, 'x' * 60_000_000))",
     "questions without end": f"{FORGE}while True:\n    me._ask_lane(M.DescribeName('f'))",
     "a call in a check's group": FORGE + "for group in range(0, 1 << 20, 1 << 8):\n    me._ask_lane(M.MakeCall('square', None, group))",
-    "a recording that takes forever": f"{FORGE}me._ask_lane(M.RecordAttempts([M.Attempt(0, None)] * 1000, 1e300, -(1 << 40)))",
+    "a recording that takes forever": f"{FORGE}me._ask_lane(M.RecordAttempts([M.Attempt(0, None)] * 1000, 1e300))",
     "the end of its process": "import os\nos._exit(0)",
     "too much memory": "kept = []\nwhile True:\n    kept.append(b'x' * (32 << 20))",
     "too many processes": "import os, time\nwhile True:\n    if os.fork() == 0:\n        time.sleep(60)",
