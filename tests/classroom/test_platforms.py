@@ -19,7 +19,6 @@ from autograder.classroom.collect.questions import Answers, attribute_submission
 from autograder.classroom.collect.submission_files import (
     LIMITS,
     FoundNotebook,
-    NotebookShape,
     ReadableSubmission,
     find_notebooks,
     like_name,
@@ -172,10 +171,10 @@ def test_what_lies_beside_the_hand_ins_is_no_hand_in(holder, beside):
     )
 
 
-SHAPES = [
-    NotebookShape("first", frozenset({"setup", "warm_days", "test_warm_days", "summary"})),
-    NotebookShape("second", frozenset({f"second_{number}" for number in range(4)})),
-]
+SHAPES = {
+    "first": frozenset({"setup", "warm_days", "test_warm_days", "summary"}),
+    "second": frozenset({f"second_{number}" for number in range(4)}),
+}
 
 
 def files(*paths: str, data: bytes | None = None) -> dict[str, DownloadedFile]:
@@ -242,11 +241,11 @@ def test_of_several_copies_the_latest_counts():
 
 def test_names_that_are_alike_by_chance_stay_apart():
     """first and first2 are two notebooks of one assignment, and first-1 is a copy of the first."""
-    shapes = [
-        NotebookShape("hw1", frozenset({"a"})),
-        NotebookShape("hw2", frozenset({"b"})),
-        NotebookShape("hw-1", frozenset()),
-    ]
+    shapes = {
+        "hw1": frozenset({"a"}),
+        "hw2": frozenset({"b"}),
+        "hw-1": frozenset(),
+    }
     assert like_name("hw1") != like_name("hw2")
     given = {
         name: one
@@ -301,7 +300,7 @@ def test_two_people_with_the_name_of_one_student_are_asked_about():
     """Neither gets the folder; a submission that the teacher told to ignore counts for nothing."""
     works = [
         ReadableSubmission(
-            DownloadedSubmission(key, "Kim Po", ({"words": "Kim Po"},), {}), {}, find_notebooks({}, [], {}), {}, []
+            DownloadedSubmission(key, "Kim Po", ({"words": "Kim Po"},), {}), {}, find_notebooks({}, {}, {}), {}, []
         )
         for key in "456"
     ]

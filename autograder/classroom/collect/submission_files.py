@@ -25,14 +25,6 @@ ADDED_EXTENSIONS = (".txt", ".json", ".html", ".htm", ".py", ".zip", ".download"
 
 
 @dataclass(frozen=True)
-class NotebookShape:
-    """A notebook of the assignment: its name, and nbgrader's ids of its cells."""
-
-    name: str
-    cells: frozenset[str]
-
-
-@dataclass(frozen=True)
 class FoundNotebook:
     """A submitted notebook: its path, and how it was recognized; "" if by its exact name."""
 
@@ -50,13 +42,13 @@ class FoundNotebooks:
     missing: list[str]  # names of notebooks without a file
 
 
-def shapes_in(folder: Path) -> list[NotebookShape]:
-    """Return the notebooks of an assignment whose sources are in a folder."""
-    return [NotebookShape(path.stem, _cells_of(path.read_bytes())) for path in sorted(folder.glob("*.ipynb"))]
+def shapes_in(folder: Path) -> dict[str, frozenset[str]]:
+    """Return nbgrader's ids of the cells of each source notebook in a folder, by the notebook's name."""
+    return {path.stem: _cells_of(path.read_bytes()) for path in sorted(folder.glob("*.ipynb"))}
 
 
 def find_notebooks(
-    files: Mapping[str, DownloadedFile], shapes: list[NotebookShape], chosen: Mapping[str, str]
+    files: Mapping[str, DownloadedFile], shapes: Mapping[str, frozenset[str]], chosen: Mapping[str, str]
 ) -> FoundNotebooks:
     """Match files, by path, to notebooks by exact name, by a similar name, or by their cells.
 
@@ -68,36 +60,39 @@ def find_notebooks(
         cells = _cells(file) if _may_be_notebook(path) else None
         if cells is None:
             continue
-        shape, how = _which(path, file, cells, shapes, chosen)
-        if shape is None:
+        name, how = _which(path, file, cells, shapes, chosen)
+        if name is None:
             unknown[path] = how
         else:
             # Prefer the highest copy number, then the exact name, then a similar name, then the cells.
-            names.setdefault(shape.name, []).append(((_copy(path), -len(how), path), FoundNotebook(path, how)))
+            names.setdefault(name, []).append(((_copy(path), -len(how), path), FoundNotebook(path, how)))
     best = {name: max(listed)[1] for name, listed in names.items()}
     spare = [match.path for listed in names.values() for _, match in listed if match not in best.values()]
-    return FoundNotebooks(best, unknown, spare, [shape.name for shape in shapes if shape.name not in best])
+    return FoundNotebooks(best, unknown, spare, [name for name in shapes if name not in best])
 
 
 def _which(
-    path: str, file: DownloadedFile, cells: frozenset[str], shapes: list[NotebookShape], chosen: Mapping[str, str]
-) -> tuple[NotebookShape | None, str]:
+    path: str,
+    file: DownloadedFile,
+    cells: frozenset[str],
+    shapes: Mapping[str, frozenset[str]],
+    chosen: Mapping[str, str],
+) -> tuple[str | None, str]:
     if file.path in chosen:
-        shape = next((shape for shape in shapes if shape.name == chosen[file.path]), None)
-        return shape, "as you said"
-    stem = path.rpartition("/")[2].removesuffix(".ipynb")
-    fitting = [shape for shape in shapes if not cells or not shape.cells or cells & shape.cells]
-    for shape in fitting:
-        if stem == shape.name:
-            return shape, ""
-    for shape in fitting:
-        if like_name(path) == like_name(shape.name):
-            return shape, "by a similar name"
-    sharing = sorted(shapes, key=lambda shape: len(cells & shape.cells), reverse=True)
-    shared = [len(cells & shape.cells) for shape in sharing]
-    if shared and 2 * shared[0] > len(sharing[0].cells) and (len(shared) == 1 or shared[0] > shared[1]):
-        return sharing[0], "by its cells"
-    return None, "its cells are of another assignment" if cells and not any(shared) else "no notebook has this name"
+        return chosen[file.path] if chosen[file.path] in shapes else None, "as you said"
+    fitting = [name for name, known in shapes.items() if not cells or not known or cells & known]
+    if (stem := path.rpartition("/")[2].removesuffix(".ipynb")) in fitting:
+        return stem, ""
+    if similar := next((name for name in fitting if like_name(path) == like_name(name)), None):
+        return similar, "by a similar name"
+    (most, best), (second, _), *_ = [
+        *sorted(((len(cells & shapes[name]), name) for name in shapes), reverse=True),
+        (0, ""),
+        (0, ""),
+    ]
+    if most > second and 2 * most > len(shapes[best]):
+        return best, "by its cells"
+    return None, "its cells are of another assignment" if cells and not most else "no notebook has this name"
 
 
 def like_name(path: str) -> str:
@@ -196,7 +191,7 @@ class ReadableSubmission:
 
 
 def readable(
-    downloaded: DownloadedSubmission, shapes: list[NotebookShape], chosen: Mapping[str, str]
+    downloaded: DownloadedSubmission, shapes: Mapping[str, frozenset[str]], chosen: Mapping[str, str]
 ) -> ReadableSubmission:
     """Return the submission with its zips listed and its notebooks recognized; `chosen` is as in `find_notebooks`."""
     notes: list[str] = []

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -46,12 +45,9 @@ def hidden_folders() -> list[str]:
 
 
 def find_copies(package: str, roots: Iterable[str]) -> list[str]:
-    """Return the folders of a package in each of the roots, as Python's import finds them, without an import."""
-    folders = list(roots)
-    for name in package.split("."):
-        specs = [PathFinder.find_spec(name, [folder]) for folder in folders]
-        folders = [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
-    return folders
+    """Return the folders of a package in each of the roots."""
+    folders = (os.path.join(root, *package.split(".")) for root in roots)
+    return [folder for folder in folders if os.path.isdir(folder)]
 
 
 class IsolationError(SetupError):

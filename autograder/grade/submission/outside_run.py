@@ -155,12 +155,8 @@ class _PendingComparison:
     answers: list[StudentAnswers] = field(default_factory=list)
 
 
-@dataclass
-class _Step:
-    """Requests to the worker, and the function that takes their answers from the iterator."""
-
-    requests: list[messages.Request]
-    take: Callable[[Iterator[messages.Answer]], None]
+_Step = tuple[list[messages.Request], Callable[[Iterator[messages.Answer]], None]]
+"""Requests to the worker, and the function that takes their answers from the iterator."""
 
 
 class OutsideRun:
@@ -212,14 +208,14 @@ class OutsideRun:
             self._run.next_cell(shown, text, answers, self._worker)
             cell.execution_count = self._run.count
 
-        self._steps.append(_Step(requests, take))
+        self._steps.append((requests, take))
 
     def _flush(self) -> None:
         """Send the waiting requests when the first answer is needed, and handle each answer as it arrives."""
         steps, self._steps = self._steps, []
-        answers = self._worker.answers([request for step in steps for request in step.requests])
-        for step in steps:
-            step.take(answers)
+        answers = self._worker.answers([request for requests, _ in steps for request in requests])
+        for _, take in steps:
+            take(answers)
 
     def _take(self, requests: list[messages.Request], answers: Iterator[messages.Answer]) -> list[messages.Answer]:
         """Return the answers to requests; fewer if the program has ended before, or ends now."""
@@ -248,7 +244,7 @@ class OutsideRun:
             if not planned.makes_extra_call:
                 self._compare(declared)
 
-        self._steps.append(_Step([request for requests in planned.requests for request in requests], take))
+        self._steps.append(([request for requests in planned.requests for request in requests], take))
         if planned.makes_extra_call:
             self._flush()
             self._compare(declared)
@@ -296,7 +292,7 @@ class OutsideRun:
         names = sorted(kind.names)
         requests: list[messages.Request] = [messages.DescribeName(name) for name in names]
         answers: list[messages.Answer] = []
-        self._steps.append(_Step(requests, lambda arriving: answers.extend(self._take(requests, arriving))))
+        self._steps.append((requests, lambda arriving: answers.extend(self._take(requests, arriving))))
         self._flush()
         if self._run.ended is not None:
             return
