@@ -32,8 +32,8 @@ def course_zone(course: Path, named: datetime.tzinfo | None) -> datetime.tzinfo:
     """Return the zone of times without one: that of the course's policy.toml, else the one that a command names.
 
     Raises:
-        InputError: they are two zones, or the due dates of policy.toml are in UTC and a command names another zone.
-        PolicyError: policy.toml cannot be used.
+        InputError: they are two zones, or the due dates of policy.toml are in UTC and a command names another zone, or policy.toml
+            cannot be used.
     """
     from autograder.grade.policy import FILE, read_policy  # imports nbgrader
 

@@ -68,9 +68,8 @@ def write_harness(
     with the packages, other than PyTorch, that the assignment imports.
 
     Raises:
-        ClassError: the course or the assignment does not exist.
         IsolationError: this machine does not reach any level, so the sources cannot be validated.
-        InputError: the requirements cannot be read, or the zip cannot be written.
+        InputError: the course or the assignment does not exist, the requirements cannot be read, or the zip cannot be written.
     """
     more = _requirements_in(requirements) if requirements else ""
     classroom = open_class(course, assignment, without_submissions=True)

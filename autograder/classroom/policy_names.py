@@ -14,11 +14,11 @@ from autograder.classroom.roster import FILE as ROSTER
 from autograder.classroom.roster import Person, read_roster
 from autograder.classroom.submission_record import read_record, read_students
 from autograder.course.variants.variant_record import read_record as read_variants
-from autograder.errors import printable
+from autograder.errors import InputError, printable
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.batch.course_config import read_course
 from autograder.grade.nbgrader_adapter import transaction
-from autograder.grade.policy import FILE, CoursePolicy, PolicyError, read_policy
+from autograder.grade.policy import FILE, CoursePolicy, read_policy
 
 LONGEST = 128  # letters of a name or an address in nbgrader's tables (api.Student, 0.9.6)
 
@@ -70,7 +70,7 @@ _Named = tuple[str, str]
 
 
 def checked_policy(classroom: Classroom) -> CoursePolicy:
-    """Return the course's policy, empty without the file; raise PolicyError if it is wrong, or names somebody or something unknown."""
+    """Return the course's policy, empty without the file; raise InputError if it is wrong, or names somebody or something unknown."""
     policy = read_policy(classroom.folder)[0] or CoursePolicy()
     path = classroom.folder / FILE
     _refuse_unknown(path, _assignments_in(policy), partial(_known_assignments, classroom), ASSIGNMENT)
@@ -93,13 +93,13 @@ def _students_in(policy: CoursePolicy) -> list[_Named]:
 
 
 def _refuse_unknown(path: Path, named: list[_Named], read_known: Callable[[], Iterable[str]], kind: str) -> None:
-    """Raise PolicyError for the first name that is not a known one."""
+    """Raise InputError for the first name that is not a known one."""
     known = set(read_known()) if named else set()
     for setting, name in named:
         if name not in known:
             near = difflib.get_close_matches(name, sorted(known), n=1)
             meant = f" (is “{printable(near[0])}” meant?)" if near else ""
-            raise PolicyError(
+            raise InputError(
                 f"{printable(str(path))}: {setting} has “{printable(name)}”{meant}, which is not a known {kind}"
             )
 

@@ -16,7 +16,7 @@ from nbgrader.utils import is_grade, is_solution, is_task
 from autograder.classroom.policy_names import checked_policy
 from autograder.classroom.report.grading_records import GradedNotebook, read_class_grades
 from autograder.classroom.submission_record import read_json
-from autograder.classroom.table_file import TableError, TableFile, read_table
+from autograder.classroom.table_file import TableFile, read_table
 from autograder.classroom.worksheet import number_in
 from autograder.course.canonical import read
 from autograder.course.paths import replace_files
@@ -119,30 +119,30 @@ def read_sheet(
     rows are ignored if the student has left.
 
     Raises:
-        TableError: a column is missing, or a cell is invalid; the message contains the row.
+        InputError: a column is missing, or a cell is invalid; the message contains the row.
     """
     table = read_table(path)
     places = {name: table.column(name) for name in ("answer", points)}
     if missing := [name for name, place in places.items() if place is None]:
-        raise TableError(f"{printable(str(path))} has no column {missing[0]!r}. Move it away to get a new one")
+        raise InputError(f"{printable(str(path))} has no column {missing[0]!r}. Move it away to get a new one")
     marks = {}
     for number, row in enumerate(table.rows, 2):
         code, filled = row[places["answer"] or 0], row[places[points] or 0].strip()
         if code in answers:
             marks[code] = _mark(table, row, places[points] or 0, answers[code], short, number)
         elif filled and code not in gone:
-            raise TableError(f"{table.name}, row {number}: no answer has the code {printable(code)}")
+            raise InputError(f"{table.name}, row {number}: no answer has the code {printable(code)}")
     return marks
 
 
 def read_short_comments(path: Path) -> dict[str, str]:
-    """Return the reusable comments by abbreviation, none without the file; raise TableError if a column is missing."""
+    """Return the reusable comments by abbreviation, none without the file; raise InputError if a column is missing."""
     if not path.exists():
         return {}
     table = read_table(path)
     short, comment = table.column("short"), table.column("comment")
     if short is None or comment is None:
-        raise TableError(f"{printable(str(path))} needs the columns short and comment")
+        raise InputError(f"{printable(str(path))} needs the columns short and comment")
     return {row[short].strip().removeprefix("#"): row[comment].strip() for row in table.rows}
 
 
@@ -151,14 +151,14 @@ def _mark(
 ) -> Mark:
     points = number_in(row[place]) if row[place].strip() else None
     if row[place].strip() and (points is None or not 0 <= points <= answer.question.max_points):
-        raise TableError(
+        raise InputError(
             f"{table.name}, row {number}: {printable(row[place])} is not a number of points from 0 to "
             f"{answer.question.max_points:g}"
         )
     comment = table.column("comment")
     written = row[comment].strip() if comment is not None else ""
     if unknown := [word for word in SHORT.findall(written) if word not in short]:
-        raise TableError(f"{table.name}, row {number}: no comment is called #{unknown[0]}. Add it to comments.csv")
+        raise InputError(f"{table.name}, row {number}: no comment is called #{unknown[0]}. Add it to comments.csv")
     return Mark(points, SHORT.sub(lambda match: short[match[1]], plain_cell(written)))
 
 
@@ -200,8 +200,7 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     unchanged.
 
     Raises:
-        TableError: a cell of a table is invalid; nothing is written.
-        InputError: the assignment has not been graded yet, or has no answers to grade by hand.
+        InputError: a cell of a table is invalid (nothing is written then), or the assignment has no answers to grade by hand.
     """
     classroom = open_class(course, assignment, without_submissions=True)
     read_class_grades(classroom)

@@ -13,10 +13,10 @@ from autograder.classroom.policy_names import checked_policy, listed_students
 from autograder.classroom.report.grading_records import ClassGrades, read_class_grades
 from autograder.classroom.roster import Person, Roster, identifying_columns, people_in, words_of
 from autograder.classroom.submission_record import CollectedSubmission, read_record
-from autograder.classroom.table_file import TableError, TableFile, read_table
+from autograder.classroom.table_file import TableFile, read_table
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, feedback_pages, number_in, zip_of
 from autograder.course.paths import replace_files
-from autograder.errors import printable
+from autograder.errors import InputError, printable
 from autograder.grade.batch.classroom import Classroom, open_class
 
 # Identifiers that both a worksheet and the course may contain, the most reliable first. A name is used only if it is the
@@ -113,7 +113,7 @@ class _Return:
         self.column: GradeColumn = form.grade_column(table, classroom.assignment, column)
         self.maximum = self._maximum(scale)
         if self.column.number in identifying_columns(table):
-            raise TableError(
+            raise InputError(
                 f"{table.name}: the column {printable(self.column.title)} identifies students. Name the column of grades"
             )
         self.people: dict[int, Person] = dict(people_in(table))
@@ -122,7 +122,7 @@ class _Return:
         students = sorted(self.grades.scores.keys() | self.excused)
         self.rows, self.by_name = match_rows(list(self.people.items()), students, self.record, roster)
         if not self.rows:
-            raise TableError(
+            raise InputError(
                 f"no row of {table.name} is one of the {len(students)} students with a grade. Download the worksheet of this course"
             )
         self._refuse_doubles()
@@ -148,14 +148,14 @@ class _Return:
         return [row for row in matches if row not in by_name]
 
     def _maximum(self, scale: Scale) -> float:
-        """Return the maximum of the written grades; raise TableError if they cannot be scaled."""
+        """Return the maximum of the written grades; raise InputError if they cannot be scaled."""
         if scale is None:
             return self.grades.max_points
         maximum = number_in(self.column.max_points) if scale == "platform" else scale
         if maximum is None:
-            raise TableError(f"{self.table.name} does not state the platform's maximum. Give it, as in --scale 100")
+            raise InputError(f"{self.table.name} does not state the platform's maximum. Give it, as in --scale 100")
         if maximum <= 0 or self.grades.max_points <= 0:
-            raise TableError(f"{self.grades.max_points:g} points cannot be scaled to {maximum:g}. Omit --scale")
+            raise InputError(f"{self.grades.max_points:g} points cannot be scaled to {maximum:g}. Omit --scale")
         return maximum
 
     def _points(self, student: str) -> float:
@@ -163,11 +163,11 @@ class _Return:
         return total * self.maximum / self.grades.max_points if self.maximum != self.grades.max_points else total
 
     def _refuse_doubles(self) -> None:
-        """Raise TableError if a student has two rows: platforms write one (Canvas lists all sections in one cell), so one is wrong."""
+        """Raise InputError if a student has two rows: platforms write one (Canvas lists all sections in one cell), so one is wrong."""
         for student, times in Counter(self.rows.values()).items():
             if times > 1:
                 rows = " and ".join(str(row + 2) for row, owner in self.rows.items() if owner == student)
-                raise TableError(
+                raise InputError(
                     f"{self.table.name} has the student {printable(student)} in {times} rows ({rows}). Download it again, or leave one row "
                     "for each student"
                 )
@@ -249,20 +249,20 @@ def return_grades(
     the points to, or "platform" for that of the worksheet; None leaves them as they are.
 
     Raises:
-        TableError: the worksheet belongs to another platform or course, the points cannot be scaled, or the folder cannot be written to.
-        InputError: the assignment has not been graded yet.
+        InputError: the worksheet belongs to another platform or course, the points cannot be scaled, the folder cannot be written
+            to, or the assignment has not been graded yet.
     """
     classroom = open_class(course, assignment, without_submissions=True)
     table = read_table(worksheet)
     target = out / GRADES
     if target.exists() and target.samefile(worksheet):
-        raise TableError(f"{printable(str(target))} is the worksheet itself. Name another folder with --out")
+        raise InputError(f"{printable(str(target))} is the worksheet itself. Name another folder with --out")
     work = _Return(classroom, FORMS[to], table, roster, column, scale)
     changes, (pages, people, without) = work.changes(), work.pages()
     try:
         replace_files({target: table.with_cells(changes), out / FEEDBACK: zip_of(pages)})
     except OSError as error:
-        raise TableError(
+        raise InputError(
             f"{printable(str(out))} cannot be written to ({error.strerror}). Name another folder"
         ) from None
     remarks = [*work.remarks(), *_counted(without, "{} whose feedback the platform cannot assign: {}", without)]

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autograder.classroom.table_file import TableError, TableFile, read_table
-from autograder.errors import printable
+from autograder.classroom.table_file import TableFile, read_table
+from autograder.errors import InputError, printable
 from autograder.grade.submission_time import looks_like_time, read_time
 
 FILE = "roster.csv"  # the course's own list, in the course's folder
@@ -81,14 +81,14 @@ def read_roster(path: Path, student_column: str | None = None) -> Roster:
     `student_column` contains nbgrader's ids; None means the first of login, number and email that every row has.
 
     Raises:
-        TableError: it is not such a table, or contains a student twice.
+        InputError: it is not such a table, or contains a student twice.
     """
     table = read_table(path)
     people = [person for _, person in people_in(table, student_column)]
     if not people:
-        raise TableError(f"{table.name} lists no student")
+        raise InputError(f"{table.name} lists no student")
     for value in _doubles(people):
-        raise TableError(f"{table.name} has the student {printable(value)} twice. Leave one row for each student")
+        raise InputError(f"{table.name} has the student {printable(value)} twice. Leave one row for each student")
     return Roster(_with_ids(people, table))
 
 
@@ -96,12 +96,12 @@ def people_in(table: TableFile, student_column: str | None = None) -> list[tuple
     """Return the index and the contents of each row that describes a student; `student` is still "".
 
     Raises:
-        TableError: the table has no column of names, logins or other identifiers, or no column named `student_column`.
+        InputError: the table has no column of names, logins or other identifiers, or no column named `student_column`.
     """
     columns = _columns(table)
     if student_column is not None:
         if (number := table.column(student_column)) is None:
-            raise TableError(
+            raise InputError(
                 f"{table.name} has no column {student_column!r}; it has {', '.join(map(printable, table.header))}"
             )
         columns["student"] = number
@@ -159,7 +159,7 @@ def _columns(table: TableFile) -> dict[str, int]:
         columns = {kind: number for kind, number in columns.items() if number} | {"participant": 0}
         columns |= _moodle_columns(table, columns)
     if not {"name", "last name", "student", "login", "participant", "email"} & columns.keys():
-        raise TableError(
+        raise InputError(
             f"{table.name} is not a class list: no column contains a name, a login, an email or a student_id; "
             f"its columns are {', '.join(map(printable, table.header[:8]))}"
         )
@@ -211,8 +211,8 @@ def _with_ids(people: list[Person], table: TableFile) -> list[Person]:
             return [replace(person, student=student) for person, student in zip(people, ids, strict=True)]
         if kind == "student" and any(ids):
             wrong = next((student for student in ids if not is_student_id(student)), "")
-            raise TableError(f"{table.name}: {printable(wrong)} cannot be the name of a student's folder")
-    raise TableError(
+            raise InputError(f"{table.name}: {printable(wrong)} cannot be the name of a student's folder")
+    raise InputError(
         f"{table.name} does not have a column with a different folder name for each student. Add a column student_id"
     )
 

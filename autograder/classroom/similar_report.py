@@ -120,8 +120,7 @@ def similar_report(assignment: str, course: Path) -> SimilarReport:
     """Return the pairs of submissions that share rare code, compared as they were graded.
 
     Raises:
-        ClassError: the assignment does not exist.
-        InputError: fewer than two students have a graded submission.
+        InputError: the assignment does not exist, or fewer than two students have a graded submission.
     """
     classroom = open_class(course, assignment, without_submissions=True)
     cells = tested_cells(classroom)

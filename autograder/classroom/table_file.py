@@ -17,10 +17,6 @@ DELIMITERS = ",;\t"
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
-class TableError(InputError):
-    """A CSV file cannot be used; the message contains the file, and the row or column."""
-
-
 @dataclass(frozen=True)
 class Cell:
     """One cell of the text."""
@@ -40,7 +36,7 @@ class TableFile:
         delimiter: the delimiter between cells: a comma, a semicolon or a tab.
 
     Raises:
-        TableError: the file is not UTF-8 or UTF-16, does not contain a table, or a row is cut off or has more cells
+        InputError: the file is not UTF-8 or UTF-16, does not contain a table, or a row is cut off or has more cells
             than the first.
     """
 
@@ -52,13 +48,13 @@ class TableFile:
         try:
             self._text = data.removeprefix(self._mark).decode(self._encoding)
         except UnicodeDecodeError as error:
-            raise TableError(
+            raise InputError(
                 f"{self.name} is not UTF-8 (byte {error.start}). Download it again, or save it as “CSV UTF-8”"
             ) from None
         self.delimiter = _delimiter(self._text)
         rows = [row for row in _rows(self._text, self.delimiter) if len(row) > 1 or row[0].text.strip()]
         if not rows or len(rows[0]) < 2:
-            raise TableError(f"{self.name} contains no table: one line of column names, then a line for each student")
+            raise InputError(f"{self.name} contains no table: one line of column names, then a line for each student")
         self._cells = [self._of_width(len(rows[0]), row, number) for number, row in enumerate(rows, 1)]
 
     @property
@@ -102,20 +98,20 @@ class TableFile:
         end = row[-1].end
         is_cut_off = len(row) < width and end == len(self._text)
         if is_cut_off or any(cell.text.strip() for cell in row[width:]):
-            raise TableError(f"{self.name}: row {number} has {len(row)} cells, the first has {width}")
+            raise InputError(f"{self.name}: row {number} has {len(row)} cells, the first has {width}")
         if any(not cell.is_closed for cell in row):
-            raise TableError(f"{self.name}: the quote that begins in row {number} is not closed")
+            raise InputError(f"{self.name}: the quote that begins in row {number} is not closed")
         return row[:width] + [Cell(end, end, "", True, missing) for missing in range(1, width - len(row) + 1)]
 
 
 def read_table(path: Path) -> TableFile:
-    """Return the CSV file at a path; raise TableError if it cannot be read, or is not a table."""
+    """Return the CSV file at a path; raise InputError if it cannot be read, or is not a table."""
     try:
         if path.stat().st_size > LARGEST:
-            raise TableError(f"{printable(path.name)} has more than {LARGEST // 2**20} MiB, too many for a class list")
+            raise InputError(f"{printable(path.name)} has more than {LARGEST // 2**20} MiB, too many for a class list")
         return TableFile(path, path.read_bytes())
     except OSError as error:
-        raise TableError(f"{printable(str(path))} cannot be read ({error.strerror})") from None
+        raise InputError(f"{printable(str(path))} cannot be read ({error.strerror})") from None
 
 
 def _delimiter(text: str) -> str:

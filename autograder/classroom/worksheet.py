@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from autograder.classroom.collect.submission_files import like_name
-from autograder.classroom.table_file import TableError, TableFile
-from autograder.errors import printable
+from autograder.classroom.table_file import TableFile
+from autograder.errors import InputError, printable
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
 
@@ -90,7 +90,7 @@ def choose_column(table: TableFile, titles: dict[int, str], assignment: str, wan
     header.
 
     Raises:
-        TableError: such a column does not exist, or several match.
+        InputError: such a column does not exist, or several match.
     """
     names = (wanted or assignment).casefold(), like_name(wanted or assignment)
     exact = [
@@ -101,7 +101,7 @@ def choose_column(table: TableFile, titles: dict[int, str], assignment: str, wan
         if len(columns) == 1:
             return columns[0]
     listed = ", ".join(printable(title) for title in list(titles.values())[:LONGEST_LIST]) or "none"
-    raise TableError(
+    raise InputError(
         f"{table.name} has no column of {printable(wanted or assignment)}. Name it with --column; columns for grades: {listed}"
     )
 

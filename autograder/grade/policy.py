@@ -36,10 +36,6 @@ EXPECTED = {
 SPAN = re.compile(r"(\d+(?:\.\d+)?) (days?|hours?)")
 
 
-class PolicyError(InputError):
-    """policy.toml cannot be used; the message names the line or the setting."""
-
-
 class LateStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A step of a late penalty: work that is late by more than `hours` loses `percent`, until the next step."""
 
@@ -153,14 +149,14 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
-    """Return a course's policy.toml and the file's SHA-256 digest, None and "" without a file; raise PolicyError if it is unusable."""
+    """Return a course's policy.toml and the file's SHA-256 digest, None and "" without a file; raise InputError if it is unusable."""
     path = course / FILE
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         return None, ""
     except OSError as error:
-        raise PolicyError(f"{printable(str(path))} cannot be read ({error.strerror})") from None
+        raise InputError(f"{printable(str(path))} cannot be read ({error.strerror})") from None
     try:
         policy = msgspec.convert(tomllib.loads(data.decode("utf-8-sig")), CoursePolicy)
         _check(policy)
@@ -168,7 +164,7 @@ def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
         reason = str(error).replace("\n", " ").replace("Object contains", "it contains")
         setting = reason.rpartition(".")[2].rstrip("`")
         reason += f" ({EXPECTED[setting]})" if setting in EXPECTED else ""
-        raise PolicyError(f"{printable(str(path))}: {reason}. docs/classroom.md has an example") from None
+        raise InputError(f"{printable(str(path))}: {reason}. docs/classroom.md has an example") from None
     return policy, hashlib.sha256(data).hexdigest()
 
 

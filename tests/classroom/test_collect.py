@@ -13,8 +13,8 @@ from autograder.classroom import graded_submission
 from autograder.classroom.collect.collection import collect
 from autograder.classroom.collect.download import DownloadError
 from autograder.classroom.roster import Roster, read_roster
-from autograder.classroom.table_file import TableError
 from autograder.classroom.worksheet import choose_column
+from autograder.errors import InputError
 from tests.classroom import downloads, made_class
 from tests.classroom.made_class import ABSENT, ASSIGNMENT, LATE, NOTEBOOK, STUDENTS, whose
 
@@ -396,7 +396,7 @@ def test_a_named_column_is_not_replaced_by_the_only_one():
     table = SimpleNamespace(name="w.csv", header=["Grade"])
     assert 0 == choose_column(table, {0: "Grade"}, "first", None)
     assert 1 == choose_column(SimpleNamespace(header=["first", "Two"]), {0: "first", 1: "Two"}, "first", "two")
-    with pytest.raises(TableError, match="has no column of Grad"):
+    with pytest.raises(InputError, match="has no column of Grad"):
         choose_column(table, {0: "Grade"}, "first", "Grad")
 
 

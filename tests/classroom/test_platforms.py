@@ -27,7 +27,8 @@ from autograder.classroom.collect.submission_files import (
 from autograder.classroom.platforms import PLATFORMS, platform_of
 from autograder.classroom.platforms.gradescope import GRADESCOPE
 from autograder.classroom.roster import Person, Roster
-from autograder.classroom.table_file import TableError, TableFile, read_table
+from autograder.classroom.table_file import TableFile, read_table
+from autograder.errors import InputError
 from tests.classroom import downloads
 from tests.classroom.made_class import STUDENTS, notebook
 
@@ -367,15 +368,15 @@ def test_bytes_around_a_change_stay(tmp_path):
 ])  # fmt: skip
 def test_what_is_no_table_is_said_in_one_sentence(tmp_path, data, sentence):
     """The file is named, and what is wrong with it."""
-    with pytest.raises(TableError, match=sentence) as caught:
+    with pytest.raises(InputError, match=sentence) as caught:
         table_of(tmp_path, data)
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_or_huge_file_is_said(tmp_path, monkeypatch):
     """One sentence each."""
-    with pytest.raises(TableError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot be read"):
         read_table(tmp_path / "nothing.csv")
     monkeypatch.setattr("autograder.classroom.table_file.LARGEST", 10)
-    with pytest.raises(TableError, match="too many for a class list"):
+    with pytest.raises(InputError, match="too many for a class list"):
         read_table(downloads.write_csv(tmp_path / "a.csv", [["abcdef", "abcdef"]]))

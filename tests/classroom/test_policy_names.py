@@ -7,8 +7,8 @@ from autograder.classroom.collect.collection import collect
 from autograder.classroom.policy_names import checked_policy
 from autograder.classroom.roster import Roster, read_roster
 from autograder.course.new_course import make_course
+from autograder.errors import InputError
 from autograder.grade.batch.classroom import open_class
-from autograder.grade.policy import PolicyError
 from tests.classroom import downloads, made_class
 from tests.classroom.made_class import ABSENT, ASSIGNMENT, STUDENTS
 from tests.classroom.made_grades import give_grades
@@ -52,7 +52,7 @@ def files(folder):
 def test_a_name_that_nobody_knows_is_refused(course, text, sentence):
     """For every place in the file, the error has the setting, its value, and the most similar known name."""
     (course / "policy.toml").write_text(text, "utf-8")
-    with pytest.raises(PolicyError, match=sentence) as caught:
+    with pytest.raises(InputError, match=sentence) as caught:
         checked_policy(open_class(course, ASSIGNMENT, without_submissions=True))
     assert "\n" not in str(caught.value)
 
@@ -94,7 +94,7 @@ def test_who_has_handed_in_nothing_yet_is_known(course, tmp_path, known_by):
         f'[assignments.first]\nexcused = ["{AWAY}"]\n[assignments.second.extensions]\n{HERE} = "3 days"\n', "utf-8"
     )
     classroom = open_class(course, ASSIGNMENT, without_submissions=True)
-    with pytest.raises(PolicyError, match=f"has “{AWAY}”"):
+    with pytest.raises(InputError, match=f"has “{AWAY}”"):
         checked_policy(classroom)
     if known_by == "roster.csv":
         (course / "roster.csv").write_text(f"student_id,name\n{AWAY},Away\n{HERE},Here\n", "utf-8")

@@ -10,7 +10,7 @@ from autograder import cli
 from autograder.classroom.reading import read_answers
 from autograder.classroom.report.class_report import class_report
 from autograder.classroom.report.report_page import report_html
-from autograder.classroom.table_file import TableError
+from autograder.errors import InputError
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.sandbox.isolation import LEVELS
 from tests.classroom import made_class
@@ -130,7 +130,7 @@ def test_what_cannot_be_is_named_and_nothing_is_written(course, points, comment,
         "points",
         **{rows[0]["answer"]: points, f"comment_{rows[0]['answer']}": comment, rows[1]["answer"]: "1"},
     )
-    with pytest.raises(TableError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         read_answers(ASSIGNMENT, course)
     assert {(None, True, None)} == set(grades(course).values())
 

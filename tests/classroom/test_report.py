@@ -28,7 +28,7 @@ from autograder.classroom.report.wrong_answers import (
 )
 from autograder.desk.report import report as old_report
 from autograder.errors import InputError
-from autograder.grade.batch.classroom import ClassError, open_class
+from autograder.grade.batch.classroom import open_class
 from autograder.grade.submission.notebook_grade import CellGrade
 from tests.classroom import made_class
 from tests.classroom.made_grades import give_grades
@@ -204,7 +204,7 @@ def test_a_notebook_shows_the_page_in_a_frame(simulated):
     assert second.split(maxsplit=1) == [str(whole.named[0].students), whole.named[0].belief]
     shown.save(folder / "saved.html")
     assert frame["srcdoc"] == (folder / "saved.html").read_text("utf-8")
-    with pytest.raises(ClassError, match="there is no assignment 'other'"):
+    with pytest.raises(InputError, match="there is no assignment 'other'"):
         report_on("other", folder)
 
 

@@ -15,7 +15,6 @@ from autograder.classroom.report.class_report import course_lines
 from autograder.classroom.report.grading_records import read_class_grades
 from autograder.classroom.return_grades import return_grades
 from autograder.classroom.roster import Roster, read_roster
-from autograder.classroom.table_file import TableError
 from autograder.errors import InputError
 from autograder.grade.batch.classroom import open_class
 from tests.classroom import downloads, made_class
@@ -299,7 +298,7 @@ def test_a_worksheet_of_another_course_is_refused(tmp_path):
     course, _ = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
     strangers = [made_class.MadeStudent(100 + number, f"Else{number}", "Some") for number in range(42)]
     listed = downloads.canvas_gradebook(tmp_path / "given.csv", strangers)
-    with pytest.raises(TableError, match="no row of given.csv is one of the 40 students"):
+    with pytest.raises(InputError, match="no row of given.csv is one of the 40 students"):
         return_grades(ASSIGNMENT, course, "canvas", listed, tmp_path / "out", Roster([]), "First steps")
 
 
@@ -330,7 +329,7 @@ def test_the_worksheet_itself_is_never_written(tmp_path):
     course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
     there = listed.rename(tmp_path / "grades.csv")
     before = there.read_bytes()
-    with pytest.raises(TableError, match="is the worksheet itself"):
+    with pytest.raises(InputError, match="is the worksheet itself"):
         return_grades(ASSIGNMENT, course, "canvas", there, tmp_path, Roster([]), "First steps")
     assert before == there.read_bytes()
 
@@ -342,7 +341,7 @@ def test_a_student_in_two_rows_is_refused(tmp_path, other):
     rows = cells(listed.read_bytes())
     again = rows[3] if other == "the same row" else ["Else", "Some", rows[3][2].upper(), "", *rows[3][4:]]
     given = downloads.write_csv(tmp_path / "given.csv", [*rows, again])
-    with pytest.raises(TableError, match=rf"has the student {STUDENTS[2].login} in 2 rows \(4 and 44\)"):
+    with pytest.raises(InputError, match=rf"has the student {STUDENTS[2].login} in 2 rows \(4 and 44\)"):
         return_grades(ASSIGNMENT, course, "blackboard", given, tmp_path / "out", Roster([]))
     assert not (tmp_path / "out").exists()
 
@@ -361,7 +360,7 @@ def test_both_files_are_written_or_neither(tmp_path, why):
     try:
         if why == "the disk is full":
             resource.setrlimit(resource.RLIMIT_FSIZE, (len(listed.read_bytes()) + 500, unlimited[1]))
-        with pytest.raises(TableError, match=r"out cannot be written to \((File too large|Is a directory)\)"):
+        with pytest.raises(InputError, match=r"out cannot be written to \((File too large|Is a directory)\)"):
             return_grades(ASSIGNMENT, course, "canvas", listed, out, Roster([]), "First steps")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)

@@ -5,7 +5,7 @@ import pytest
 from autograder.classroom.return_grades import match_rows
 from autograder.classroom.roster import Person, Roster, is_student_id, joined, read_roster, words_of
 from autograder.classroom.submission_record import CollectedSubmission
-from autograder.classroom.table_file import TableError
+from autograder.errors import InputError
 from tests.classroom import downloads
 from tests.classroom.made_class import STUDENTS
 
@@ -33,7 +33,7 @@ def test_the_column_for_ids_can_be_chosen(tmp_path):
     """Here Canvas' own numbers instead of logins."""
     path = downloads.canvas_gradebook(tmp_path / "roster.csv")
     assert [s.canvas for s in STUDENTS] == [person.student for person in read_roster(path, "ID").people]
-    with pytest.raises(TableError, match="has no column 'NetID'; it has Student"):
+    with pytest.raises(InputError, match="has no column 'NetID'; it has Student"):
         read_roster(path, "NetID")
 
 
@@ -50,7 +50,7 @@ def test_the_column_for_ids_can_be_chosen(tmp_path):
 )  # fmt: skip
 def test_a_roster_that_cannot_be_used_is_refused(tmp_path, rows, sentence):
     """In one sentence that names the row or the column."""
-    with pytest.raises(TableError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         read_roster(downloads.write_csv(tmp_path / "roster.csv", rows))
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.errors import InputError
+from autograder.errors import InputError, UnfinishedError
 from autograder.grade.batch.course_config import read_course
-from autograder.grade.batch.gradebook import BusyError, UnusableGradebookError, exclusive_lock
+from autograder.grade.batch.gradebook import exclusive_lock
 from tests.cluster import postgresql
 from tests.cluster.small_class import make_class, without_seconds
 
@@ -74,7 +74,7 @@ def test_one_client_at_a_time(tmp_path, database):
             with exclusive_lock(gradebook, "two"):
                 pass
             with (
-                pytest.raises(BusyError, match="another `autograder grade` is grading 'one'"),
+                pytest.raises(UnfinishedError, match="another `autograder grade` is grading 'one'"),
                 exclusive_lock(gradebook, "one"),
             ):
                 pass
@@ -113,7 +113,7 @@ def test_another_database_is_refused_in_a_sentence(tmp_path, address, said):
 ])  # fmt: skip
 def test_a_gradebook_that_cannot_be_reached_is_one_sentence(gradebook, said):
     """The server or the folder is missing: the sentence states the error and a solution, without the password."""
-    with pytest.raises(UnusableGradebookError) as caught, exclusive_lock(gradebook, "one"):
+    with pytest.raises(InputError) as caught, exclusive_lock(gradebook, "one"):
         pass
     assert said in str(caught.value)
     assert "secret" not in str(caught.value)
@@ -123,5 +123,5 @@ def test_a_gradebook_that_cannot_be_reached_is_one_sentence(gradebook, said):
 def test_a_database_that_lets_nobody_in_is_one_sentence(database):
     """Another database and another user than there are: the server's own reason is quoted."""
     for wrong in (database.replace("/book?", "/nobook?"), database.replace("//teacher@", "//stranger@")):
-        with pytest.raises(UnusableGradebookError, match="does not exist"), exclusive_lock(wrong, "one"):
+        with pytest.raises(InputError, match="does not exist"), exclusive_lock(wrong, "one"):
             pass

@@ -11,10 +11,10 @@ import pytest
 
 from autograder.classroom.policy_names import fill_names, listed_students
 from autograder.classroom.submission_record import keep_students
+from autograder.errors import UnfinishedError
 from autograder.grade.batch.assignment import QUIET, Options, grade_assignment
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.dry_run import dry_run
-from autograder.grade.batch.gradebook import StoppedError
 from autograder.grade.batch.student_rows import print_report, with_names
 from autograder.grade.batch.student_submission import StudentSubmission
 from tests.cluster.fake_backend import FakeBackend
@@ -157,7 +157,7 @@ def test_a_full_disk_keeps_what_came_before_in_the_batch(known, tmp_path, monkey
         write(work)
 
     monkeypatch.setattr(StudentSubmission, "write_folder", full)
-    with pytest.raises(StoppedError, match="No space left"):
+    with pytest.raises(UnfinishedError, match="No space left"):
         grade_assignment("small", folder, Options(force=True), open_backend=FakeBackend(10))
     assert written == sorted({student for student, *_ in scores(folder)})
     monkeypatch.undo()

@@ -83,8 +83,7 @@ def collect(
 
     Raises:
         DownloadError: it is not such a download, or belongs to another assignment; nothing is written.
-        ClassError: the course or the assignment does not exist.
-        InputError: a time has no zone, and neither has the course; nothing is written.
+        InputError: the course or the assignment does not exist, or a time has no zone, and neither has the course; nothing is written.
         UnfinishedError: a file cannot be written to the course's folder.
     """
     classroom = open_class(course, assignment, without_submissions=True)

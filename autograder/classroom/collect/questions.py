@@ -11,9 +11,9 @@ from pathlib import Path
 from autograder.classroom.collect.download import DownloadedSubmission
 from autograder.classroom.collect.submission_files import ReadableSubmission
 from autograder.classroom.roster import Person, Roster, id_from_name, is_student_id, joined, words_of
-from autograder.classroom.table_file import TableError, read_table
+from autograder.classroom.table_file import read_table
 from autograder.course.paths import replace_file
-from autograder.errors import printable
+from autograder.errors import InputError, printable
 from autograder.grade.batch.csv_export import plain_cell, spreadsheet
 from autograder.grade.submission_time import read_time
 
@@ -52,13 +52,13 @@ class Answers:
 
 
 def read_answers(folder: Path, zone: datetime.tzinfo) -> Answers:
-    """Return a teacher's answers, none without a table; raise TableError if a column is missing, or a time cannot be parsed."""
+    """Return a teacher's answers, none without a table; raise InputError if a column is missing, or a time cannot be parsed."""
     path = folder / FILE
     if not path.exists():
         return Answers({}, {}, {}, [])
     table = read_table(path)
     if missing := [name for name in COLUMNS[:-1] if table.column(name) is None]:
-        raise TableError(f"{printable(str(path))} has no column {missing[0]!r}. Move it away, and collect again")
+        raise InputError(f"{printable(str(path))} has no column {missing[0]!r}. Move it away, and collect again")
     places = {name: place for name in COLUMNS if (place := table.column(name)) is not None}
     rows = [
         MatchQuestion(**{name: plain_cell(row[place].strip()) for name, place in places.items()}) for row in table.rows
@@ -93,7 +93,7 @@ def write_questions(folder: Path, questions: list[MatchQuestion], answers: Answe
 def _time(row: MatchQuestion, path: Path, zone: datetime.tzinfo) -> datetime.datetime:
     time = read_time(row.handed_in, zone)
     if time is None:
-        raise TableError(
+        raise InputError(
             f"{printable(str(path))}: {printable(row.handed_in)} is not a valid time; write it as 2026-10-03 14:10"
         )
     return time

@@ -22,15 +22,16 @@ from autograder.classroom.collect.download import (
     NamedFile,
     platform_of_names,
 )
-from autograder.classroom.table_file import TableError, TableFile
+from autograder.classroom.table_file import TableFile
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column
+from autograder.errors import InputError
 
 COLUMN = re.compile(r"^(?P<title>.*?)\s*(?:\[Total Pts:(?P<kind>[^\]]*)\]\s*(?:\|\d+)?|\|\d+)$")
 
 
 def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
     if table.column("Username") is None:
-        raise TableError(f"{table.name} is not Blackboard's grade file: it has no column Username. Download it again")
+        raise InputError(f"{table.name} is not Blackboard's grade file: it has no column Username. Download it again")
     columns = {number: match for number, name in enumerate(table.header) if (match := COLUMN.match(name))}
     titles = {
         number: re.sub(r"\s*\[.*$", "", match["title"]).strip()

@@ -19,8 +19,9 @@ import datetime
 import re
 
 from autograder.classroom.collect.download import DownloadedSubmission, NamedFile, platform_of_names
-from autograder.classroom.table_file import TableError, TableFile
+from autograder.classroom.table_file import TableFile
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, choose_column
+from autograder.errors import InputError
 
 TITLE = r"\s*\(\d+\)$"
 TOTALS = re.compile(r"(Current|Final|Override|Unposted) (Score|Points|Grade)")
@@ -29,7 +30,7 @@ KEEP = frozenset({"EX", "N/A"})
 
 def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
     if (ids := table.column("ID")) is None or table.column("Section", "SIS Login ID") is None:
-        raise TableError(f"{table.name} is not Canvas' gradebook: it has no columns ID and Section. Export it again")
+        raise InputError(f"{table.name} is not Canvas' gradebook: it has no columns ID and Section. Export it again")
     titles = {
         number: re.sub(TITLE, "", name).strip()
         for number, name in enumerate(table.header)

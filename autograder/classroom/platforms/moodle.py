@@ -21,8 +21,9 @@ import re
 
 from autograder.classroom.collect.download import DownloadedSubmission, NamedFile, platform_of_names
 from autograder.classroom.roster import PARTICIPANT
-from autograder.classroom.table_file import TableError, TableFile
+from autograder.classroom.table_file import TableFile
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, number_in
+from autograder.errors import InputError
 
 MAXIMUM = ("Maximum grade", "Maximum Grade")
 FIRST = 2  # the first columns identify the student
@@ -30,13 +31,13 @@ FIRST = 2  # the first columns identify the student
 
 def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
     if not table.rows or not all(PARTICIPANT.fullmatch(row[0].strip()) for row in table.rows):
-        raise TableError(
+        raise InputError(
             f"{table.name} is not Moodle's grading worksheet: its first column has no identifiers such as “Participant 17”. "
             "Download the grading worksheet of this assignment"
         )
     if wanted is not None:
         if (number := table.column(wanted)) is None:
-            raise TableError(f"{table.name} has no column {wanted!r}")
+            raise InputError(f"{table.name} has no column {wanted!r}")
         return GradeColumn(number, table.header[number])
     maximum = table.column(*MAXIMUM)
     if maximum is None and (number := table.column("Grade")) is not None:
@@ -44,7 +45,7 @@ def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> Grad
     if maximum is None:
         maximum = next((number for number in range(FIRST, len(table.header)) if _is_maximum(table, number)), None)
     if maximum is None or maximum < FIRST:
-        raise TableError(
+        raise InputError(
             f"{table.name} has no column for maximum grades, perhaps because the assignment is graded on a scale. Name the "
             "column of the grades with --column"
         )

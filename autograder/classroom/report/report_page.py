@@ -172,8 +172,7 @@ def report(assignment: str, course: str | Path | None = None) -> ReportOnClass:
         course: the course's folder; None means class/ in a clone, and the current folder elsewhere.
 
     Raises:
-        ClassError: the course or the assignment does not exist.
-        InputError: the assignment has not been graded yet.
+        InputError: the course or the assignment does not exist, or the assignment has not been graded yet.
     """
     course = Path(course) if course else CLASS
     names = [name for name in _assignments(course) if assignment and name.startswith(assignment)]

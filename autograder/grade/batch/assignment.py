@@ -18,20 +18,13 @@ from autograder.course.author_cells import exercises_of
 from autograder.course.canonical import read
 from autograder.course.variants.variant import seed_in_metadata
 from autograder.course.variants.variant_record import other_owners
-from autograder.errors import printable
+from autograder.errors import UnfinishedError, printable
 from autograder.grade.backends.grading_job import Backend, GradingTerms, Job, JobResult, OpenBackend, deciding_versions
 from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
 from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.feedback_files import version_of_page, write_feedback
-from autograder.grade.batch.gradebook import (
-    GradedStudent,
-    GradeOrigin,
-    GradingRecords,
-    GradingRun,
-    StoppedError,
-    exclusive_lock,
-)
+from autograder.grade.batch.gradebook import GradedStudent, GradeOrigin, GradingRecords, GradingRun, exclusive_lock
 from autograder.grade.batch.student_rows import StudentRow, row_of, unchanged_row, with_problem, with_score
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.policy import read_policy
@@ -85,10 +78,9 @@ def grade_assignment(
     The course's folder contains submitted/STUDENT/ASSIGNMENT/*.ipynb. Without `open_backend`, this machine grades.
 
     Raises:
-        ClassError: the class or the assignment does not exist.
+        InputError: the class or the assignment does not exist.
         IsolationError: this machine does not provide the isolation level; nothing is graded.
-        StoppedError: the gradebook stays locked or the disk is full; run again with `resume`.
-        BusyError: another client grades the assignment.
+        UnfinishedError: the gradebook stays locked, the disk is full, or another client grades the assignment; run again with `resume`.
     """
     classroom = open_class(course, assignment)
     with exclusive_lock(classroom.gradebook, assignment):
@@ -250,7 +242,7 @@ class _Batch:
             try:
                 best.swap_with_counting_submission(works[0])
             except OSError as error:
-                raise StoppedError(
+                raise UnfinishedError(
                     f"{printable(work.student)}: the submission that counts cannot be put into submitted/ ({error.strerror}). Fix "
                     "that, then run the same command with --resume"
                 ) from None
@@ -320,7 +312,7 @@ class _Batch:
         except OSError as error:
             reason = f"the graded notebooks cannot be written ({error.strerror}: {printable(str(error.filename))})"
             if is_about_the_machine(error):
-                raise StoppedError(
+                raise UnfinishedError(
                     f"{printable(work.student)}: {reason}; grades so far are kept. "
                     f"Fix that, then run the same command with --resume"
                 ) from None

@@ -44,10 +44,6 @@ from autograder.grade.wire.limits import Limits
 LONGEST_TIME = 100  # bytes of timestamp.txt
 
 
-class ClassError(InputError):
-    """The class or assignment does not exist or cannot be graded; the message suggests a solution."""
-
-
 @dataclass(frozen=True)
 class SubmissionTime:
     """The time of a submission in UTC without a zone, as nbgrader stores it, or the reason why it cannot be read."""
@@ -179,39 +175,38 @@ def open_class(folder: Path, assignment: str, *, without_submissions: bool = Fal
     With `without_submissions`, submissions may be missing, because nothing will be written.
 
     Raises:
-        ClassError: the folder, the assignment or a submission is missing, or the folder is read-only.
-        CourseConfigError: nbgrader_config.py cannot be used.
+        InputError: the folder, the assignment or a submission is missing, the folder is read-only, or nbgrader_config.py cannot be used.
     """
     course = read_course(course_folder(folder))
     sources = next((place for place in course.source_folders if (place / assignment).is_dir()), None)
     # The name is also used for the folders of students, grades and records, so it must not lead to another folder.
     if sources is None or assignment == ".." or PurePath(assignment).name != assignment or not assignment:
-        raise ClassError(_no_source(course.source_folders, assignment))
+        raise InputError(_no_source(course.source_folders, assignment))
     classroom = Classroom(**vars(course) | {"sources": sources}, assignment=assignment)
     if not classroom.notebooks():
-        raise ClassError(f"there is no notebook in {sources / assignment}. Put the assignment's source notebook there")
+        raise InputError(f"there is no notebook in {sources / assignment}. Put the assignment's source notebook there")
     if not without_submissions:
         _check_submissions(classroom)
     return classroom
 
 
 def course_folder(folder: Path) -> Path:
-    """Return the absolute path of a course's folder; raise ClassError if it is missing."""
+    """Return the absolute path of a course's folder; raise InputError if it is missing."""
     folder = folder.resolve()
     if not folder.is_dir():
-        raise ClassError(f"there is no folder {printable(str(folder))}. Name the course's folder with --course")
+        raise InputError(f"there is no folder {printable(str(folder))}. Name the course's folder with --course")
     return folder
 
 
 def _check_submissions(classroom: Classroom) -> None:
     submitted = classroom.steps["submitted"]
     if not classroom.students():
-        raise ClassError(
+        raise InputError(
             f"no student has submitted {classroom.assignment!r}: there is no {submitted}/STUDENT/{classroom.assignment}/. "
             f"Collect first, or name another folder with --course"
         )
     if not os.access(classroom.folder, os.W_OK):
-        raise ClassError(
+        raise InputError(
             f"the gradebook cannot be written to {classroom.folder}. Copy the course to a folder that you can write to"
         )
 
@@ -227,7 +222,7 @@ def _no_source(places: tuple[Path, ...], assignment: str) -> str:
 
 
 def check_release(classroom: Classroom) -> None:
-    """Raise ClassError if a notebook in the course's release folder contains cells of the author."""
+    """Raise InputError if a notebook in the course's release folder contains cells of the author."""
     folder = classroom.folder / CourseDirectory(config=classroom.settings()).release_directory / classroom.assignment
     for path in sorted(folder.glob("*.ipynb")):
         try:
@@ -235,7 +230,7 @@ def check_release(classroom: Classroom) -> None:
         except NotebookError:
             continue
         if count := sum(is_authors(cell.metadata) for cell in cells):
-            raise ClassError(
+            raise InputError(
                 f"{printable(str(path))} has {count} of the author's cells (tagged answer, right or wrong), which students must not "
                 "get. Write `from autograder.course.nbgrader_release import configure` and `configure(c)` into "
                 f"nbgrader_config.py, run `nbgrader generate_assignment {classroom.assignment} --force`, and release it again"
@@ -249,7 +244,7 @@ def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_so
     graded.
 
     Raises:
-        ClassError: the source has gained or lost cells, or nbgrader does not add the assignment.
+        InputError: the source has gained or lost cells, or nbgrader does not add the assignment.
     """
     cells = {source.name: [cell.cell for cell in source.cells] for source in sources}
     with opened_gradebook(classroom) as book:
@@ -258,7 +253,7 @@ def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_so
             return
         if (lost or gained) and not accept_source:
             changes = [f"{verb} {', '.join(ids)}" for verb, ids in (("lost", lost), ("gained", gained)) if ids]
-            raise ClassError(
+            raise InputError(
                 f"the source of {classroom.assignment!r} has {' and '.join(changes)} since the class was graded, and nothing was "
                 "changed. To grade by the new source, add --accept-source: points of lost cells are dropped, other manual points "
                 "stay"
@@ -269,18 +264,18 @@ def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_so
     tests = {source.name: {cell.id: cell.text for cell in source.tests} for source in sources}
     reason = add_assignment(classroom.settings(), classroom.assignment, classroom.notebooks(), tests)
     if reason is not None:
-        raise ClassError(f"nbgrader does not add {classroom.assignment!r} to the gradebook: {reason}")
+        raise InputError(f"nbgrader does not add {classroom.assignment!r} to the gradebook: {reason}")
 
 
 @contextlib.contextmanager
 def opened_gradebook(classroom: Classroom) -> Iterator[Gradebook]:
-    """Open the gradebook; raise ClassError if it is damaged, locked, or of another version of nbgrader."""
+    """Open the gradebook; raise InputError if it is damaged, locked, or of another version of nbgrader."""
     try:
         with open_gradebook(classroom.gradebook, classroom.course_id) as gradebook:
             gradebook.db.query(Student).first()  # fails if the gradebook is older and lacks a column
             yield gradebook
     except (SQLAlchemyError, sqlite3.Error) as error:
-        raise ClassError(why_unusable(classroom.gradebook, error)) from None
+        raise InputError(why_unusable(classroom.gradebook, error)) from None
 
 
 def _is_known(gradebook: Gradebook, assignment: str, source: AssignmentSource) -> bool:

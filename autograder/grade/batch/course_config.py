@@ -25,10 +25,6 @@ OUTSIDE_ONLY = "two_processes"
 """The setting with which a test that cannot be judged outside the submission's process does not give points."""
 
 
-class CourseConfigError(InputError):
-    """A course's nbgrader_config.py cannot be used; the message names the setting."""
-
-
 @dataclass(frozen=True)
 class CourseFolders:
     """The paths of a course's files."""
@@ -47,7 +43,7 @@ class CourseFolders:
 
 
 def read_config(folder: Path) -> Config | None:
-    """Return the configuration in a folder's nbgrader_config.py, None without the file; raise CourseConfigError if it fails."""
+    """Return the configuration in a folder's nbgrader_config.py, None without the file; raise InputError if it fails."""
     if not (folder / FILE).is_file():
         return None
     # The file may name plugins next to it, as for nbgrader's own commands (baseapp.py, 0.9.6).
@@ -57,7 +53,7 @@ def read_config(folder: Path) -> Config | None:
         with contextlib.chdir(folder):
             return PyFileConfigLoader(FILE, path=str(folder)).load_config()
     except Exception as error:  # it is the teacher's program and may raise anything
-        raise CourseConfigError(f"{folder / FILE} cannot be used ({type(error).__name__}: {error})") from None
+        raise InputError(f"{folder / FILE} cannot be used ({type(error).__name__}: {error})") from None
 
 
 def read_course(folder: Path) -> CourseFolders:
@@ -71,9 +67,9 @@ def read_course(folder: Path) -> CourseFolders:
         root = folder / course.root
         steps = {step: root / getattr(course, f"{step}_directory") for step in STEPS}
     except TraitError as error:
-        raise CourseConfigError(f"{folder / FILE}: {error}") from None
+        raise InputError(f"{folder / FILE}: {error}") from None
     if course.directory_structure != CourseDirectory.directory_structure.default_value:
-        raise CourseConfigError(
+        raise InputError(
             f"{folder / FILE}: the directory_structure is {course.directory_structure!r}; `grade` works with nbgrader's "
             f"own, STEP/STUDENT/ASSIGNMENT. Grade in a course with that layout, or use `nbgrader autograde`"
         )
@@ -88,11 +84,11 @@ def _absolute(address: str, root: Path) -> str:
         url = make_url(address)
         url.get_dialect().import_dbapi()
     except (ArgumentError, NoSuchModuleError, ImportError) as error:
-        raise CourseConfigError(f"CourseDirectory.db_url cannot be used: {error}") from None
+        raise InputError(f"CourseDirectory.db_url cannot be used: {error}") from None
     if url.get_backend_name() == "postgresql":
         return address
     if url.get_backend_name() != "sqlite" or not url.database:
-        raise CourseConfigError(
+        raise InputError(
             f"the gradebook is {url.render_as_string()}; `grade` writes gradebooks in a SQLite file, "
             "such as sqlite:///gradebook.db, or in PostgreSQL"
         )
@@ -106,7 +102,7 @@ def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
     course_settings = settings.get("Autograder", Config())
     known = [*SETTINGS, OUTSIDE_ONLY]
     if unknown := sorted(set(course_settings) - set(known)):
-        raise CourseConfigError(f"c.Autograder.{unknown[0]} is not a setting; use one of {', '.join(known)}")
+        raise InputError(f"c.Autograder.{unknown[0]} is not a setting; use one of {', '.join(known)}")
     given = {
         name: value for name, value in {**course_settings, **chosen}.items() if name in SETTINGS and value is not None
     }
@@ -114,7 +110,7 @@ def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
         values: dict[str, Any] = {SETTINGS[name].field: SETTINGS[name].value(value) for name, value in given.items()}
         timeout = Execute(config=settings).timeout
     except (ValueError, TraitError) as error:
-        raise CourseConfigError(f"the limits cannot be used: {error}") from None
+        raise InputError(f"the limits cannot be used: {error}") from None
     limits = replace(Limits(), **values)
     if "cell_seconds" in given:
         return limits

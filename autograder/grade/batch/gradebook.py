@@ -46,18 +46,6 @@ SOURCE_REPORTS = _table("autograder_rehearsal", ("assignment", "notebook"), "sou
 POLICIES = _table("autograder_policy", ("assignment", "student"), "policy", "applied")
 
 
-class StoppedError(UnfinishedError):
-    """A grade cannot be written to the gradebook or the disk; earlier grades are kept, and --resume continues from there."""
-
-
-class BusyError(UnfinishedError):
-    """Another client grades the assignment; the message suggests a solution."""
-
-
-class UnusableGradebookError(InputError):
-    """The gradebook cannot be opened; the message states the reason and a solution."""
-
-
 class GradeOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """The data from which a grade was computed; stored with the grade."""
 
@@ -103,7 +91,7 @@ class Score(msgspec.Struct, frozen=True):
 class GradingRecords(contextlib.AbstractContextManager["GradingRecords"]):
     """A gradebook opened for writing, given by its URL; a context manager. Each method writes one transaction, or nothing.
 
-    Each method that writes raises StoppedError if the gradebook stays locked or the disk is full.
+    Each method that writes raises UnfinishedError if the gradebook stays locked or the disk is full.
     """
 
     def __init__(self, address: str, assignment: str, settings: Config) -> None:
@@ -253,7 +241,7 @@ class GradingRecords(contextlib.AbstractContextManager["GradingRecords"]):
                 yield session
         except OperationalError as error:
             reason = str(error.orig).partition("\n")[0]
-            raise StoppedError(
+            raise UnfinishedError(
                 f"the grade cannot be written to the gradebook ({reason}); grades so far are kept. "
                 f"Fix that, then run the same command with --resume"
             ) from None
@@ -332,8 +320,8 @@ def exclusive_lock(gradebook: str, assignment: str) -> Iterator[None]:
     the server also releases when the client's machine fails.
 
     Raises:
-        BusyError: another client grades the assignment.
-        UnusableGradebookError: the gradebook cannot be reached.
+        UnfinishedError: another client grades the assignment.
+        InputError: the gradebook cannot be reached.
     """
     url = make_url(gradebook)
     locked = _locked_file(Path(url.database or ""), assignment) if url.get_backend_name() == "sqlite" else None
@@ -347,7 +335,7 @@ def _locked_file(gradebook: Path, assignment: str) -> Iterator[None]:
     try:
         file = path.open("w")
     except OSError as error:
-        raise UnusableGradebookError(why_unusable(f"sqlite:///{gradebook}", error)) from None
+        raise InputError(why_unusable(f"sqlite:///{gradebook}", error)) from None
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -362,7 +350,7 @@ def _advisory_lock(gradebook: str, assignment: str) -> Iterator[None]:
     try:
         connection = engine.connect()
     except SQLAlchemyError as error:
-        raise UnusableGradebookError(why_unusable(gradebook, error)) from None
+        raise InputError(why_unusable(gradebook, error)) from None
     with connection:
         if not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _key(assignment)}).scalar_one():
             raise _busy(assignment)
@@ -373,8 +361,8 @@ def _key(assignment: str) -> int:
     return int.from_bytes(hashlib.sha256(f"autograder {assignment}".encode()).digest()[:7])
 
 
-def _busy(assignment: str) -> BusyError:
-    return BusyError(
+def _busy(assignment: str) -> UnfinishedError:
+    return UnfinishedError(
         f"another `autograder grade` is grading {assignment!r} into this gradebook. Wait until it has ended, or stop it; "
         "then run this command again with --resume"
     )

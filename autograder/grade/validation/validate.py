@@ -46,10 +46,6 @@ OnStep = Callable[[str, int, int], None]
 """Called when the grading of a generated submission begins, with its notebook and name, its number from 1, and the total."""
 
 
-class ValidationError(UnfinishedError):
-    """The source could not be validated; the message states the reason."""
-
-
 class CellReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one test, given by its grade_id."""
 
@@ -162,7 +158,7 @@ def validate_source(
 
     Raises:
         IsolationError: the sandbox does not start.
-        ValidationError: the grader failed.
+        UnfinishedError: the grader failed.
     """
     grade = partial(_grade, source, backend, on_step)
     everything = plan_all_in_process(source)
@@ -204,7 +200,7 @@ def _grade(
     grades = []
     for name, grade in grade_submissions(source, submissions, backend, on_step).items():
         if isinstance(grade, str):
-            raise ValidationError(f"the source could not be validated: grading its {name} failed ({grade})")
+            raise UnfinishedError(f"the source could not be validated: grading its {name} failed ({grade})")
         grades.append(grade)
     return grades
 

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from autograder import cli
+from autograder.errors import InputError
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.batch.course_config import CourseConfigError, limits_of, read_config, read_course
+from autograder.grade.batch.course_config import limits_of, read_config, read_course
 from autograder.grade.wire.limits import MEBIBYTE, SETTINGS, Limits, configuration_lines
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, write_source
 from tests.grade.hostile.school import FULL, hand_in
@@ -71,7 +72,7 @@ def test_every_limit_has_one_definition(tmp_path):
     assert options == re.findall(r"c\.Autograder\.(\w+) = ", configuration_lines())
     for name, field in SETTINGS.items():
         too_small = field.least - 1
-        with pytest.raises(CourseConfigError, match=name):
+        with pytest.raises(InputError, match=name):
             configured(tmp_path, f"c.Autograder.{name} = {too_small}")
 
 
@@ -88,7 +89,7 @@ def test_every_limit_has_one_definition(tmp_path):
 def test_a_mistake_is_one_sentence(tmp_path, line, said):
     """The sentence names the setting, so that a teacher finds it."""
     (tmp_path / "nbgrader_config.py").write_text(f"c = get_config()\n{line}\n")
-    with pytest.raises(CourseConfigError, match=said):
+    with pytest.raises(InputError, match=said):
         limits_of(read_config(tmp_path), {}) and read_course(tmp_path)
 
 

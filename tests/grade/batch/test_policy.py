@@ -11,17 +11,10 @@ from nbgrader.plugins import CsvExportPlugin
 
 from autograder.classroom.collect.collection import collect
 from autograder.classroom.roster import Roster
+from autograder.errors import InputError
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.gradebook import GradingRecords, Score
-from autograder.grade.policy import (
-    AssignmentPolicy,
-    CoursePolicy,
-    DropLowest,
-    LateRule,
-    PolicyError,
-    course_total,
-    read_policy,
-)
+from autograder.grade.policy import AssignmentPolicy, CoursePolicy, DropLowest, LateRule, course_total, read_policy
 from tests.classroom import made_class
 from tests.classroom.made_class import ASSIGNMENT
 from tests.classroom.made_grades import give_grades
@@ -70,7 +63,7 @@ def test_predictions_are_counted_by_the_policy_of_their_assignment(course):
         path.write_text(f'[assignments.{assignment}]\npredictions = "completion"\n', "utf-8")
         assert counted is classroom.any_prediction()
     path.write_text(f'[assignments.{ASSIGNMENT}]\npredictions = "some"\n', "utf-8")
-    with pytest.raises(PolicyError, match="predictions"):
+    with pytest.raises(InputError, match="predictions"):
         classroom.any_prediction()
 
 
@@ -179,7 +172,7 @@ def test_the_files_hash_stands_with_each_grade(course):
 def test_a_file_that_cannot_be_used_is_refused(tmp_path, text, sentence):
     """One sentence, with the file's name and the setting."""
     (tmp_path / "policy.toml").write_text(text, "utf-8")
-    with pytest.raises(PolicyError, match=sentence) as caught:
+    with pytest.raises(InputError, match=sentence) as caught:
         read_policy(tmp_path)
     assert "policy.toml" in str(caught.value)
     assert "\n" not in str(caught.value)

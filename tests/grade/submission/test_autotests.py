@@ -12,11 +12,11 @@ from nbgrader.preprocessors import InstantiateTests
 from traitlets.config import Config
 
 from autograder.course.canonical import KERNEL
+from autograder.errors import InputError
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.teacher.autotests import SourceReader
-from autograder.grade.submission.teacher.source_cells import SourceError
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, teacher
 from tests.grade.submission.one_kernel import alone, graded, judged
@@ -75,7 +75,7 @@ def test_what_cannot_be_made_into_tests_is_one_sentence(bubblewrap, folder, solu
     """An answer that fails, a test of the teacher's own that fails, no templates."""
     if not kept:
         (folder / "autotests.yml").unlink()
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(InputError, match=said):
         instantiated(source(solution=solution), folder)
 
 

@@ -17,10 +17,10 @@ from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor, SaveC
 from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.course.canonical import KERNEL
+from autograder.errors import InputError
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.teacher.autotests import SourceReader
 from autograder.grade.submission.teacher.source import AssignmentSource, files_next_to_source
-from autograder.grade.submission.teacher.source_cells import SourceError
 from tests.grade.conftest import LIMITS
 from tests.grade.plain_course import known
 from tests.grade.small_course import KNOWN, answer, graded_cell, source, source_of, teacher
@@ -210,7 +210,7 @@ def test_a_source_is_read_without_torch(tmp_path):
 )  # fmt: skip
 def test_what_nbgrader_would_not_release_is_one_sentence(cells, settings, said):
     """It names the notebook or the cell, and states the reason."""
-    with pytest.raises(SourceError, match=said.replace("[", r"\[")):
+    with pytest.raises(InputError, match=said.replace("[", r"\[")):
         source_of("n", nbformat.v4.new_notebook(cells=cells), settings=Config(settings))
 
 
@@ -231,7 +231,7 @@ def test_a_preprocessor_may_be_any_callable_and_fail():
         return source_of("n", nbformat.v4.new_notebook(cells=[teacher("x")]), settings=settings)
 
     assert "X" == read_with(upper).cells[0].visible
-    with pytest.raises(SourceError, match="nbgrader's Broken says \"'gone'\""):
+    with pytest.raises(InputError, match="nbgrader's Broken says \"'gone'\""):
         read_with(Broken)
 
 

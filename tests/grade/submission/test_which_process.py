@@ -6,8 +6,8 @@ import msgspec
 import nbformat
 import pytest
 
+from autograder.errors import InputError
 from autograder.grade.submission.teacher.source import plan_all_in_process, plan_of_source
-from autograder.grade.submission.teacher.source_cells import SourceError
 from tests.grade.conftest import LIMITS, grader_of
 from tests.grade.hostile.forbidden_names import ALLOWED, ANSWER, HELPER
 from tests.grade.hostile.forbidden_names import HIDDEN as HIDDEN_NAMES
@@ -52,7 +52,7 @@ def test_a_test_in_one_process_brings_what_binds_its_names(grader):
 
 def test_an_unknown_process_is_refused():
     """The sentence names the cell and the allowed values."""
-    with pytest.raises(SourceError, match="cell 't' has the metadata .*'three'.*Use one of"):
+    with pytest.raises(InputError, match="cell 't' has the metadata .*'three'.*Use one of"):
         source(SOLUTION, graded_cell("t", "f(1)", autograder={"process": "three"}))
 
 

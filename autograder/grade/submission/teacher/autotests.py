@@ -19,13 +19,12 @@ from traitlets.config import Config
 from autograder.course.author_cells import is_authors
 from autograder.course.canonical import read
 from autograder.course.variants.declared_changes import read_changes
-from autograder.errors import UnfinishedError
+from autograder.errors import InputError, UnfinishedError
 from autograder.grade.nbgrader_adapter import AutotestsBy
 from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
 from autograder.grade.submission.server_client import ServerClient, WorkerClient
 from autograder.grade.submission.teacher.release_steps import SILENT, CourseRules, bundle_of
 from autograder.grade.submission.teacher.source import AssignmentSource
-from autograder.grade.submission.teacher.source_cells import SourceError
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 
@@ -43,7 +42,7 @@ class IsolatedAutotests(AutotestsBy):
             return super().preprocess_cell(cell, resources, index)
         except UnfinishedError as error:
             name = cell.metadata.get("nbgrader", {}).get("grade_id") or f"number {index + 1}"
-            raise SourceError(
+            raise InputError(
                 f"AUTOTEST lines are turned into tests by running the source, and its cell {name!r} ended with {error}. "
                 "Repair it; `nbgrader generate_assignment` stops there, too"
             ) from None
@@ -78,7 +77,7 @@ class SourceReader(contextlib.AbstractContextManager["SourceReader"]):
 
         Raises:
             NotebookError: the file is not a notebook.
-            SourceError: nbgrader would not release it, or a cell cannot be graded.
+            InputError: nbgrader would not release it, or a cell cannot be graded.
             VariantError: variants.toml next to the sources cannot be used.
             IsolationError: the source has AUTOTEST lines, and the server that runs its answers does not start.
         """
@@ -91,7 +90,7 @@ class SourceReader(contextlib.AbstractContextManager["SourceReader"]):
         """Return a source notebook, which is modified, with tests instead of AUTOTEST lines; unchanged if it has no such lines.
 
         Raises:
-            SourceError: the lines cannot be converted; the message gives the reason.
+            InputError: the lines cannot be converted; the message gives the reason.
             IsolationError: the server does not start.
         """
         runner = IsolatedAutotests(config=self._settings, log=SILENT)
@@ -102,12 +101,12 @@ class SourceReader(contextlib.AbstractContextManager["SourceReader"]):
         try:
             with self._server.worker(files) as runner.worker, contextlib.chdir(self._course):
                 return runner.preprocess(notebook, resources)[0]
-        except (SourceError, IsolationError):
+        except (InputError, IsolationError):
             raise
         except FileNotFoundError:
-            raise SourceError(
+            raise InputError(
                 f"the AUTOTEST lines need {runner.autotest_filename}: put it into {folder} or {self._course}"
             ) from None
         except Exception as error:  # whatever a template or a setting may do
             said = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
-            raise SourceError(f"the AUTOTEST lines cannot be turned into tests ({said})") from None
+            raise InputError(f"the AUTOTEST lines cannot be turned into tests ({said})") from None

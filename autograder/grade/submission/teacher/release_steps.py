@@ -23,7 +23,7 @@ from autograder.course.nbgrader_release import configure
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges
 from autograder.errors import InputError
 from autograder.grade.submission.teacher.source import AssignmentSource
-from autograder.grade.submission.teacher.source_cells import BundledCell, SourceError
+from autograder.grade.submission.teacher.source_cells import BundledCell
 
 NUMBER = "autograder_cell"
 """The metadata key that identifies a cell after a preprocessor; it is removed at the end."""
@@ -63,7 +63,7 @@ def bundle_of(
     *,
     rules: CourseRules,
 ) -> AssignmentSource:
-    """Return a source with all files next to it; raise SourceError if nbgrader would not release it, or a cell cannot be graded."""
+    """Return a source with all files next to it; raise InputError if nbgrader would not release it, or a cell cannot be graded."""
     config = copy.deepcopy(rules.settings)
     configure(config)
     steps = [
@@ -112,7 +112,7 @@ def _stages(notebook: NotebookNode, name: str, steps: Iterable[Any], rules: Cour
             written = cells() if isinstance(step, ClearSolutions) and written is None else written
             notebook, resources = _run_preprocessor(step, notebook, resources, name)
     if known is None:
-        raise SourceError(
+        raise InputError(
             f"{name}: GenerateAssignment.preprocessors has no SaveCells, so nbgrader's gradebook gets no cell"
         )
     return _Stages(read, written or read, known, cells())
@@ -131,7 +131,7 @@ def _run_preprocessor(step: Any, notebook: NotebookNode, resources: Any, name: s
         said = " ".join(str(reason).split()) or type(reason).__name__
         step_name = getattr(step, "__name__", type(step).__name__)
         advice = ": run `nbgrader update .` in the course's folder" if isinstance(reason, SchemaTooOldError) else ""
-        raise SourceError(f"{name}.ipynb cannot be released: nbgrader's {step_name} says {said!r}{advice}") from None
+        raise InputError(f"{name}.ipynb cannot be released: nbgrader's {step_name} says {said!r}{advice}") from None
 
 
 def _order(stages: _Stages) -> list[int]:

@@ -53,7 +53,7 @@ class AssignmentSource(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     is_variant: bool = False  # whether the notebook was given only to one student or group
 
     def __post_init__(self) -> None:
-        """Raise SourceError if a cell cannot be graded."""
+        """Raise InputError if a cell cannot be graded."""
         _ = self.cells
 
     @cached_property

@@ -23,10 +23,6 @@ Process = Literal["", "one", "two"]
 DOES_NOTHING = re.compile(r"|#.*|pass|\.\.\.|raise NotImplementedError\b.*|.*:")
 
 
-class SourceError(InputError):
-    """The source notebook cannot be used for grading; the message names the cell and suggests a solution."""
-
-
 class BundledCell(msgspec.Struct, frozen=True, kw_only=True):
     """A cell of the source as plain data."""
 
@@ -108,7 +104,7 @@ def source_cells(cells: tuple[BundledCell, ...], mark: str) -> Iterator[SourceCe
     """Yield the cells that are graded or released. For a program to fix, the author's answer below it is the model.
 
     Raises:
-        SourceError: a cell cannot be graded.
+        InputError: a cell cannot be graded.
     """
     for index, cell in enumerate(cells):
         if not is_authors(cell.metadata):
@@ -176,7 +172,7 @@ def _settings(about: Any, name: str) -> tuple[Process, bool]:
     given = about if isinstance(about, dict) else {"process": about}
     process, counts = given.get("process", ""), given.get("counts", False)
     if process not in ("", "one", "two") or not isinstance(counts, bool):
-        raise SourceError(
+        raise InputError(
             f'the cell {name!r} has the metadata {{"autograder": {about!r}}}. Use one of {{"process": "one"}}, '
             f'{{"process": "two"}} and {{"counts": true}}'
         )
