@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autograder.grade.sandbox.isolation import IMPORT_ROOT, LEVELS, STRONGEST
-from autograder.grade.sandbox.launch import ControlGroup
+from autograder.grade.sandbox.launch import new_control_group, remove_control_group
 from autograder.requirements import CLONE, install_command, torch_advice
 
 # Package -> the extra that installs it; every installation includes torch.
@@ -119,14 +119,14 @@ def _processes() -> Finding:
     if os.getuid() != 0:
         return Finding("processes", "limited for each submission")
     with subprocess.Popen(["sleep", "5"]) as trial:
-        group = ControlGroup.around(trial.pid, GENEROUS)
+        group = new_control_group(trial.pid, GENEROUS)
         trial.kill()
     if group is None:
         advice = (
             "a submission may start thousands before it is ended; grade as an ordinary user, or allow control groups"
         )
         return Finding("processes", "counted ten times a second", advice)
-    group.remove()
+    remove_control_group(group)
     return Finding("processes", "limited for each submission, by a control group")
 
 

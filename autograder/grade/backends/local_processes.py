@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 import msgspec
 import psutil
@@ -26,7 +27,7 @@ from autograder.grade.backends.grading_job import (
     validated,
 )
 from autograder.grade.sandbox.isolation import LEVELS, IsolationError
-from autograder.grade.sandbox.launch import CLOSE_SECONDS, ControlGroup, HostProcess, processor_shares
+from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, processor_shares, remove_control_group
 from autograder.grade.submission.server_client import control_group, handshake, sender_of
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.wire.channel import ChannelError, receive, send
@@ -50,7 +51,7 @@ class _Lane:
     """One lane, which grades one job at a time."""
 
     connection: socket.socket  # socket to the lane, for jobs and results
-    groups: list[ControlGroup]  # control groups of the lane's servers
+    groups: list[Path]  # control groups of the lane's servers
     process: psutil.Process | None = None
 
     def grade(self, job: Job, limits: Limits) -> JobResult:
@@ -89,7 +90,7 @@ class _Lane:
             self.connection.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for it
         self.connection.close()
         for group in self.groups:
-            group.remove()
+            remove_control_group(group)
 
 
 class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):

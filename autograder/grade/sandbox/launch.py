@@ -25,38 +25,32 @@ REMOVAL_SECONDS = 2.0
 _numbers = itertools.count()
 
 
-class ControlGroup:
-    """One control group, given by its folder in the kernel's file system; it is removed when its processes have ended."""
+def new_control_group(process: int, most: int) -> Path | None:
+    """Return the folder of a new group with this process and its future children; None if it cannot be created."""
+    for tree in TREES:
+        _remove_forgotten(tree)
+        group = tree / f"autograder-{os.getpid()}-{next(_numbers)}"
+        try:
+            group.mkdir()
+            (group / "pids.max").write_text(str(most))
+            (group / "cgroup.procs").write_text(str(process))
+        except OSError:
+            remove_control_group(group, 0.0)
+            continue
+        return group
+    return None
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
 
-    @classmethod
-    def around(cls, process: int, most: int) -> ControlGroup | None:
-        """Return a new group with this process and its future children; None if it cannot be created."""
-        for tree in TREES:
-            _remove_forgotten(tree)
-            group = cls(tree / f"autograder-{os.getpid()}-{next(_numbers)}")
-            try:
-                group._folder.mkdir()
-                (group._folder / "pids.max").write_text(str(most))
-                (group._folder / "cgroup.procs").write_text(str(process))
-            except OSError:
-                group.remove(0.0)
-                continue
-            return group
-        return None
-
-    def remove(self, patience: float = REMOVAL_SECONDS) -> None:
-        """Remove the group after its last process has ended."""
-        end = time.monotonic() + patience
-        while self._folder.exists():
-            with contextlib.suppress(OSError):
-                self._folder.rmdir()
-                return
-            if time.monotonic() > end:
-                return
-            time.sleep(0.02)
+def remove_control_group(group: Path, patience: float = REMOVAL_SECONDS) -> None:
+    """Remove a group after its last process has ended."""
+    end = time.monotonic() + patience
+    while group.exists():
+        with contextlib.suppress(OSError):
+            group.rmdir()
+            return
+        if time.monotonic() > end:
+            return
+        time.sleep(0.02)
 
 
 def _remove_forgotten(tree: Path) -> None:

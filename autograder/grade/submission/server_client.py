@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import nbformat
@@ -17,7 +18,7 @@ from nbformat import NotebookNode
 
 from autograder.errors import UnfinishedError
 from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
-from autograder.grade.sandbox.launch import CLOSE_SECONDS, ControlGroup, HostProcess
+from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, new_control_group, remove_control_group
 from autograder.grade.sandbox.namespaces import INIT_PROCESSES
 from autograder.grade.submission.resource_watch import ResourceWatch
 from autograder.grade.wire import messages
@@ -167,7 +168,7 @@ class ServerClient(contextlib.AbstractContextManager["ServerClient"]):
         self._host: HostProcess | None = None
         self._process: psutil.Process | None = None
         self._has_namespaces = self._used = False
-        self._group: ControlGroup | None = None
+        self._group: Path | None = None
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -231,7 +232,7 @@ class ServerClient(contextlib.AbstractContextManager["ServerClient"]):
         if self._host is not None:
             self._host.close(CLOSE_SECONDS)
         if self._group is not None:
-            self._group.remove()
+            remove_control_group(self._group)
         self._control = self._host = self._process = self._group = None
         self._used = False
 
@@ -280,11 +281,9 @@ def sender_of(connection: socket.socket) -> int:
     return int(_CREDENTIALS.unpack(credentials[0])[0]) if credentials else 0
 
 
-def control_group(
-    server: psutil.Process, limits: Limits, processors: frozenset[int] | None = None
-) -> ControlGroup | None:
+def control_group(server: psutil.Process, limits: Limits, processors: frozenset[int] | None = None) -> Path | None:
     """Put a server into a control group and on its share of the processors; return the group, None if groups are unavailable."""
     if processors:
         with contextlib.suppress(OSError):  # another program may have reduced the available processors
             os.sched_setaffinity(server.pid, processors)
-    return ControlGroup.around(server.pid, limits.processes + OWN_PROCESSES)
+    return new_control_group(server.pid, limits.processes + OWN_PROCESSES)
