@@ -104,7 +104,9 @@ def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str], st
     for answer in answers:
         names = by_message.get(answer.grade.reason, set())
         name = named.get(forms[answer.student]) or (next(iter(names)) if len(names) == 1 and _says_much(answer) else "")
-        groups[name, "" if name else _effect(answer, forms[answer.student])].append(answer)
+        reason = answer.grade.reason
+        effect = reason if _says_much(answer) else f"{verdict_of(reason)}\n{forms[answer.student]}"
+        groups[name, "" if name else effect].append(answer)
     wrong_groups = [_group(name, listed, stub) for (name, _), listed in groups.items()]
     return sorted(wrong_groups, key=lambda group: (-len(group.students), group.name, group.message))
 
@@ -118,10 +120,6 @@ def verdict_of(reason: str) -> str:
 def _says_much(answer: GivenAnswer) -> bool:
     """Return whether the message contains computed numbers; an error alone does not identify the answer."""
     return bool(re.search(r"\d\.\d", answer.grade.reason))
-
-
-def _effect(answer: GivenAnswer, form: str) -> str:
-    return answer.grade.reason if _says_much(answer) else f"{verdict_of(answer.grade.reason)}\n{form}"
 
 
 def _group(name: str, listed: list[GivenAnswer], stub: str) -> WrongAnswers:

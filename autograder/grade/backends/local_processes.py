@@ -42,10 +42,6 @@ TOGETHER_SECONDS = 0.75  # results that arrive within this time are written to t
 TRIES = 2
 
 
-class OverdueError(ChannelError):
-    """A lane takes too long for a job."""
-
-
 @dataclass
 class _Lane:
     """One lane, which grades one job at a time."""
@@ -53,9 +49,10 @@ class _Lane:
     connection: socket.socket  # socket to the lane, for jobs and results
     groups: list[Path]  # control groups of the lane's servers
     process: psutil.Process | None = None
+    overdue: str = ""  # the reason for ending it, if it took too long for a job
 
     def grade(self, job: Job, limits: Limits) -> JobResult:
-        """Return the result of a job; raise OverdueError if it takes too long, ChannelError or OSError if the lane has ended."""
+        """Return the result of a job; raise ChannelError or OSError if the lane has ended, or takes too long."""
         if self.process is None:
             self._wait_for_start()
         end = time.monotonic() + MAX_WAIT_FACTOR * limits.submission_seconds + MARGIN_SECONDS
@@ -66,7 +63,8 @@ class _Lane:
                 with contextlib.suppress(psutil.Error):
                     if self.process is not None:
                         self.process.kill()
-                raise OverdueError(f"grading it took more than {limits.submission_seconds:g} seconds")
+                self.overdue = f"grading it took more than {limits.submission_seconds:g} seconds"
+                raise ChannelError(self.overdue)
 
         send(self.connection, job, watch=check)
         return receive(self.connection, JobResult, largest=LARGEST_RESULT, watch=check)
@@ -157,11 +155,10 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
             lane = self._free_lane()
             try:
                 result = validated(lane.grade(job, self._terms.limits), source)
-            except OverdueError as error:
-                self._end(lane)
-                return JobResult(job.student, job.notebook, unreadable(source, str(error)))
             except (ChannelError, OSError):
                 self._end(lane)
+                if lane.overdue:
+                    return JobResult(job.student, job.notebook, unreadable(source, lane.overdue))
                 continue
             except ValueError as error:
                 self._end(lane)

@@ -205,10 +205,6 @@ def _grade(
     return grades
 
 
-def _kind(plan: GradingPlan, cell: SourceCell) -> Kind:
-    return plan.kinds.get(cell.id, IN_PROCESS)
-
-
 def _plan(source: AssignmentSource, decisions: dict[str, _Decision], plan: GradingPlan) -> GradingPlan:
     nobody = {name: decision.why or "" for name, decision in decisions.items() if decision.kind is None}
     moved = frozenset(name for name, decision in decisions.items() if decision.kind == IN_PROCESS)
@@ -217,7 +213,7 @@ def _plan(source: AssignmentSource, decisions: dict[str, _Decision], plan: Gradi
 
 def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_process: bool = False) -> _Decision:
     """Return how a test is judged, from the grades of its model answer by the plan and with every test in process."""
-    kind, planned, inside = _kind(runs.plan, cell), runs.model[cell.id], runs.in_process[cell.id]
+    kind, planned, inside = runs.plan.kinds[cell.id], runs.model[cell.id], runs.in_process[cell.id]
     got = f"the model answer {_got(planned, cell)}"
     if _is_full(planned):
         finding = f"in process, as nbgrader runs it, the model answer {_got(inside)}"
@@ -249,7 +245,7 @@ def _report(
     source: AssignmentSource, cell: SourceCell, decision: _Decision, runs: _Runs, plan: GradingPlan
 ) -> CellReport:
     model, untouched = runs.model[cell.id].points, runs.release[cell.id].points
-    kind = _kind(plan, cell) if decision.kind else None
+    kind = plan.kinds[cell.id] if decision.kind else None
     findings = [decision.finding] if decision.finding else []
     note = None
     if kind is None:
