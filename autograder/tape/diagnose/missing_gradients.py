@@ -6,8 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
+    A_PARAMETER,
     FaultKind,
     around,
     is_copy,
@@ -193,15 +195,31 @@ EMPTY = FaultKind("gradient that is None", _empty)
 FLAT = re.compile(r"(Round|Floor|Ceil|Trunc|Sign|Sgn)Backward\d")
 
 
-def _flat(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the functions of derivative zero in front of parameters whose gradients are zero in each backward call."""
-    state, calls = evidence.state, evidence.got.calls
-    zero = {
+def _with_zeros(evidence: Evidence) -> dict[int, TrackedTensor]:
+    """Return the parameters of optimizers whose gradients are zero in each backward call, by id."""
+    calls = evidence.got.calls
+    return {
         tracked.id: tracked
         for index, tracked in tracked_targets(evidence).items()
-        if tracked is not None and tracked.id in state.flow.optimized
+        if tracked is not None and tracked.id in evidence.state.flow.optimized
         if all(call[index] is not None and not call[index].any() for call in calls if index in call)  # type: ignore[union-attr]
     }
+
+
+def notes_on_zeros(evidence: Evidence) -> Iterator[str]:
+    """Yield a note on parameters whose gradients are zero in each of several backward calls, if no line is named for it."""
+    found = _with_zeros(evidence) if len(evidence.got.calls) > 2 else {}
+    if found and not FLAT_DERIVATIVE.found(evidence) and not OWN_TARGET.found(evidence):
+        yield Message(
+            "note.zeros|The gradient of {names} is 0 in each backward call: terms of the loss cancel each other, or a "
+            "derivative on the way is 0.",
+            names=name_of(evidence.state, found.values(), A_PARAMETER),
+        )
+
+
+def _flat(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the functions of derivative zero in front of parameters whose gradients are zero in each backward call."""
+    state, zero = evidence.state, _with_zeros(evidence)
     places = {node.place: node for node in state.graph.nodes if FLAT.match(node.name)} if zero else {}
     for place, node in places.items():
         leaves = {below.tensor for below in state.graph.below([node.id]).values() if not below.inputs}

@@ -9,7 +9,7 @@ import torch
 from autograder.locale.messages import LIST, Message, counted_message, join_messages
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
 from autograder.tape.diagnose.harms import find_harms, unrecorded_write_notes
-from autograder.tape.diagnose.missing_gradients import NOT_FINITE
+from autograder.tape.diagnose.missing_gradients import NOT_FINITE, notes_on_zeros
 from autograder.tape.diagnose.optimizer_faults import notes_on_parts
 from autograder.tape.diagnose.shown_gradients import notes_on_formulas
 from autograder.tape.internals.support import shortcomings
@@ -25,6 +25,7 @@ def notes_on_run(evidence: Evidence, harms: tuple[Harm, ...], gradients: dict[st
     yield from _notes_on_warnings(evidence)
     yield from _notes_on_meanings(gradients)
     yield from _notes_on_gradients(evidence)
+    yield from notes_on_zeros(evidence)
     yield from _notes_on_writes(evidence, harms)
     yield from _notes_on_limits(evidence)
 

@@ -126,6 +126,22 @@ for _ in range(3):
     assert is_noted == any("no optimizer holds net.0.weight and 3 more" in note for note in verdict.notes)
 
 
+@pytest.mark.parametrize(("loss", "is_noted"), [
+    ("(policy(x) - policy(x)).exp().mean()", True), ("(policy(x) - policy(x).detach()).exp().mean()", False),
+])  # fmt: skip
+def test_gradients_of_zeros(loss, is_noted):
+    """A note names parameters whose gradient is 0 in each call, as of a ratio of probabilities that both have a history."""
+    verdict = verdict_of(f"""{HEAD}policy, x = nn.Linear(2, 1), torch.ones(3, 2)
+optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    {loss}.backward()
+    optimizer.step()
+""")
+    assert ("correct", ()) == (verdict.outcome, verdict.graph_faults)
+    assert is_noted == any(note.startswith("The gradient of policy.bias and 1 more is 0") for note in verdict.notes)
+
+
 @pytest.mark.parametrize("use", ["optimizer = torch.optim.SGD([w], lr=0.1)", "w.requires_grad = True"])
 def test_a_computed_tensor_that_has_to_be_a_leaf(use):
     """A parameter that a conversion copied is named where it was made, and a run proves that it can be made a leaf there."""
