@@ -21,7 +21,7 @@ from autograder.tape.observe.optimizer_steps import Parameters, is_empty
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
-from autograder.tape.run.graph_walk import nodes_below
+from autograder.tape.run.graph_walk import leaves_among, nodes_below
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.storages import fingerprint
 
@@ -125,7 +125,7 @@ class LeftGradients:
         # calls of these lines, each with the sequence number of the first node that it creates
         self._graphs: list[tuple[int, Backward, Place]] = []
         self._is_inside = False  # whether a step has not ended, whose closure may call backward
-        # number of calls before the first one that returns gradients without a graph for a leaf that is no parameter
+        # number of calls before the first one that returns gradients of a model for data, without a graph
         self.before_derivative: int | None = None
         # by leaf with a gradient, the gradient's values after a step for others, or None before one
         self._left: MutableMapping[torch.Tensor, bytes | int | None] = WeakIdKeyDictionary()
@@ -182,7 +182,9 @@ class LeftGradients:
         if call.returns:
             is_of_data = any(one.is_leaf and not isinstance(one, torch.nn.Parameter) for one in call.targets)
             if is_of_data and not call.creates_graph and self.before_derivative is None:
-                self.before_derivative = self._started - 1
+                leaves = leaves_among(call.roots, nodes_below(call.roots))
+                if any(isinstance(one, torch.nn.Parameter) for one in leaves):
+                    self.before_derivative = self._started - 1
             return
         for leaf in call.targets:
             if leaf.is_leaf:
