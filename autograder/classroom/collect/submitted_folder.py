@@ -37,9 +37,6 @@ Placing = Literal[
 ]
 
 
-IsInTime = Callable[[str, datetime.datetime | None, bool], bool]
-
-
 @dataclass(frozen=True)
 class SubmissionFiles:
     """A submission in memory: its files by path in the student's folder, its time, and the platform's number."""
@@ -61,7 +58,7 @@ def place(
     work: SubmissionFiles,
     known: CollectedSubmission | None,
     earlier: Path,
-    is_in_time: IsInTime = lambda *_: True,
+    is_in_time: Callable[[str, datetime.datetime | None, bool], bool] = lambda *_: True,
 ) -> tuple[Placing, str]:
     """Write a submission to submitted/STUDENT/ASSIGNMENT/, unless that folder is newer or was changed by hand.
 

@@ -29,7 +29,6 @@ from autograder.locale.stored_messages import stored
 from autograder.locale.translations import restored
 from autograder.tape.recording.schema import Recording
 
-Ask = Callable[[Any], messages.Replied]
 Answer = TypeVar("Answer", bound=messages.Answer)
 
 
@@ -58,7 +57,7 @@ class Judge:
     It also looks up the student's names for the checks in a test.
     """
 
-    def __init__(self, shell: Shell, ask: Ask, language: str = "en") -> None:
+    def __init__(self, shell: Shell, ask: Callable[[Any], messages.Replied], language: str = "en") -> None:
         self._shell, self._ask, self._language = shell, ask, language
 
     def run(self, request: messages.RunTest) -> messages.TestRan:
