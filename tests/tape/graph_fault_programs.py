@@ -165,6 +165,31 @@ PROGRAMS = (
             history.append(net.state_dict())  # fault
             optimizer.step()
         """, (("net.state_dict()", "{name: value.clone() for name, value in net.state_dict().items()}"),)),
+    FaultyProgram("a hook that returns nothing", "hook without a result", "correct", """
+        def clip(g):
+            g = g.clamp(-0.01, 0.01)  # fault
+        net = nn.Linear(2, 1)
+        net.weight.register_hook(clip)
+        net(torch.ones(3, 2)).sum().backward()
+        """, (("  # fault\n", "\n    return g\n"),)),
+    FaultyProgram("a hook that each round registers again", "hook registered again", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            for p in net.parameters():
+                p.register_hook(lambda g: g * 0.5)  # fault
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("for _ in range(3):\n    for p in net.parameters():\n        p.register_hook(lambda g: g * 0.5)  # fault\n",
+               "for p in net.parameters():\n    p.register_hook(lambda g: g * 0.5)\nfor _ in range(3):\n"),)),
+    FaultyProgram("a list that contains one tensor", "values without a copy", "correct", """
+        net, state, seen = nn.Linear(2, 1), torch.zeros(2), []
+        for _ in range(4):
+            state += 1
+            seen.append(state)  # fault
+        net(torch.stack(seen)).pow(2).mean().backward()
+        """, (("append(state)", "append(state.clone())"),)),
     FaultyProgram("a buffer that requires grad", "gradient that no optimizer uses", "correct", """
         class Scale(nn.Module):
             def __init__(self):
@@ -1165,6 +1190,25 @@ RIGHT = {
             optimizer.step()
             for a, p in zip(target.parameters(), net.parameters()):
                 a.data = 0.9 * a.data + 0.1 * p.data
+        """,
+    "hooks that are removed, that work in place, or that are registered once; one tensor several times on purpose": """
+        def halve(g):
+            g = g * 0.5
+            return g
+        def look(g):
+            size = g.norm()
+            seen.append(size)
+        net, seen, x = nn.Linear(2, 1), [], torch.ones(2)
+        net.bias.register_hook(halve)
+        net.bias.register_hook(look)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            handle = net.weight.register_hook(halve)
+            optimizer.zero_grad()
+            x += 1
+            net(torch.stack([x] * 3)).pow(2).mean().backward()
+            handle.remove()
+            optimizer.step()
         """,
     "states that are copies, of another module, or loaded where they are taken": """
         import copy

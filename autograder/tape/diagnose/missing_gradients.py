@@ -209,7 +209,12 @@ def _with_zeros(evidence: Evidence) -> dict[int, TrackedTensor]:
 def notes_on_zeros(evidence: Evidence) -> Iterator[str]:
     """Yield a note on parameters whose gradients are zero in each of several backward calls, if no line is named for it."""
     found = _with_zeros(evidence) if len(evidence.got.calls) > 2 else {}
-    if found and not FLAT_DERIVATIVE.found(evidence) and not OWN_TARGET.found(evidence):
+    # In a difference of scores, as of a Wasserstein GAN, the bias of the last layer cancels.
+    if (
+        any(len(one.shape) > 1 for one in found.values())
+        and not FLAT_DERIVATIVE.found(evidence)
+        and not OWN_TARGET.found(evidence)
+    ):
         yield Message(
             "note.zeros|The gradient of {names} is 0 in each backward call: terms of the loss cancel each other, or a "
             "derivative on the way is 0.",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import FaultKind, name_of
-from autograder.tape.recording.verdict_types import GraphFault
+from autograder.tape.diagnose.fault_words import FaultKind, lines_with, name_of
+from autograder.tape.recording.verdict_types import GraphFault, line_of
 
 _FROM_MODULE = re.compile(r"(?P<target>[\w.]+)\.load_state_dict\((?P<source>[\w.]+)\.state_dict\(\)")
 _KEEPS = re.compile(r"(append\(|\] = ).*(\.data\b|\.detach\(\)|\.state_dict\(\))")
@@ -57,6 +57,23 @@ def _shared(evidence: Evidence) -> Iterator[GraphFault]:
                 "changes all of them.",
                 "memory.clone|Keep a copy of the values: `.clone()`.",
                 names=name_of(state, [parameter], "a parameter"),
+            )  # fmt: skip
+    yield from _repeated(evidence)
+
+
+def _repeated(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that append one tensor in several rounds, if it was modified in place in between."""
+    state = evidence.state
+    for place, (tensor, count) in state.flow.repeated.items():
+        name = re.escape(state.name_of(tensor) or "")
+        appended = lines_with(re.compile(rf"\.append\({name}\)"), state) if name and tensor.counter.version else []
+        if len(appended) > 1:
+            yield SHARED.at(
+                appended[0],
+                "memory.appended|each round appends the same tensor, {name}, which is modified in place: {place} gets it "
+                "{count} times.",
+                "memory.append_copy|Append a copy: `{name}.clone()`.",
+                name=state.name_of(tensor), place=line_of(place, appended[0].file), count=count,
             )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from autograder.tape.diagnose import (
     backward_errors,
     graph_cut,
     graph_reuse,
+    hooks,
     missing_gradients,
     modes,
     optimizer_faults,
@@ -45,6 +46,8 @@ KINDS = (
     missing_gradients.OWN_TARGET,
     missing_gradients.FLAT_DERIVATIVE,
     *optimizer_faults.KINDS,
+    hooks.REGISTERED_AGAIN,
+    hooks.WITHOUT_RESULT,
 )
 
 

@@ -47,6 +47,11 @@ def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
     return tensor._base if tensor._is_view() else None
 
 
+def hooks_of(tensor: torch.Tensor) -> list[Any]:
+    """Return the hooks of a leaf that receive its gradient (`Tensor.register_hook` keeps them there, 2.6 to 2.15)."""
+    return list((tensor._backward_hooks or {}).values())
+
+
 def is_view(tensor: torch.Tensor) -> bool:
     """Return whether autograd knows a tensor as a view. Results of `detach()` and `.data` are not views."""
     return tensor._is_view()

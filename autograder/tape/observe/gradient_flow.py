@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from autograder.tape.internals.tensor_fields import hooks_of
 from autograder.tape.observe.left_gradients import Filling, ReadGradients, UsedGradients
 from autograder.tape.observe.optimizer_steps import ModeSwitches, OptimizerSteps, Parameters, is_empty
 from autograder.tape.observe.step_builder import WriteEvent
@@ -37,6 +38,7 @@ _SUMS = {
 }  # fmt: skip
 _TAKES_VALUES = {"data", "detach", "detach_", "item", "tolist", "numpy", "__array__", "__float__"}
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
+_JOINS = {"stack", "cat", "concat", "concatenate", "vstack", "hstack"}
 _UPDATE = re.compile(r"step|grad|update")
 _READS_ONLY = re.compile(r"zero_grad|clip_grad")  # methods that read gradients without a use of their values
 
@@ -111,6 +113,12 @@ class GradientFlow:
         # the same of tensors whose gradient is to be kept, after a backward call
         self.retained_late: dict[Place, TrackedTensor] = {}
         self.present: set[Place] = set()  # the lines that read a `.grad` which was not None
+        # by id of a leaf, the largest number of its hooks that are one function, and where that grew between two calls
+        self._hooks: dict[int, int] = {}
+        self.hooked: dict[int, tuple[TrackedTensor, int]] = {}
+        self.repeated: dict[
+            Place, tuple[TrackedTensor, int]
+        ] = {}  # by line, a tensor that a list contains several times
         # by line of a backward call and name of an iterator, the number of calls at which it had no items left
         self.used_up: Counter[tuple[Place, str]] = Counter()
         self.shared: dict[Place, tuple[TrackedTensor, TrackedTensor]] = {}  # by line of `leaf.data = value`, both
@@ -170,6 +178,8 @@ class GradientFlow:
         """
         if name in ("grad", "grad ="):
             self._access_gradient(name, inputs, sources, result, here)
+        if name in _JOINS and len(inputs) > 2 and all(one is inputs[0] for one in inputs):
+            self.repeated[here] = sources[0], len(inputs)
         if name == "copy_" and self.steps.calls and "load_state_dict" in here.text:
             first, second = sources
             is_same = first.memory is second.memory and first.start == second.start
@@ -417,9 +427,18 @@ class GradientFlow:
             return
         filling = Filling(here, len(self.calls))
         for leaf, tracked in zip(call.targets, targets, strict=True):
+            self._count_hooks(leaf, tracked)
             is_first = is_empty(leaf.grad if leaf.is_leaf else None)
             self.reads.begin(filling, tracked, is_first=is_first)
             self._used.fill(tracked.object_id, here, is_first=is_first)
+
+    def _count_hooks(self, leaf: torch.Tensor, tracked: TrackedTensor) -> None:
+        """Note a leaf on which a hook was registered once more since the last call."""
+        codes = Counter(getattr(hook, "__code__", hook) for hook in hooks_of(leaf)) if leaf.is_leaf else Counter()
+        count, before = max(codes.values(), default=0), self._hooks.get(tracked.object_id, 0)
+        if count > before > 0:
+            self.hooked[tracked.object_id] = tracked, count
+        self._hooks[tracked.object_id] = count
 
     def find_updates(self, writes: list[WriteEvent]) -> None:
         """Find the leaves that were updated since the last call, whose gradients are used now. A second use is a fault."""

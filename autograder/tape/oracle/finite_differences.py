@@ -121,7 +121,8 @@ def _derivatives(function: Callable[..., Any], inputs: Sequence[Tensor], step: f
     total = weighted_sum(zip(outputs, weights, strict=True))
     found = torch.autograd.grad(total, list(inputs), allow_unused=True)
     pairs = zip(found, directions, strict=True)
-    claimed = sum(float((gradient * way).sum()) for gradient, way in pairs if gradient is not None)
+    # A wrong backward may return a tensor with a graph.
+    claimed = sum(float((gradient.detach() * way).sum()) for gradient, way in pairs if gradient is not None)
 
     def value(side: float) -> float:
         moved = [(value.detach() + side * way).requires_grad_() for value, way in zip(inputs, directions, strict=True)]

@@ -352,6 +352,23 @@ def _require_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -
             yield (source.insert_before(made, f"{text.removesuffix('.parameters()')}.requires_grad_()"),)
 
 
+def _return_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Return the new gradient at the end of a hook."""
+    scope = source.scope(at)
+    if isinstance(scope, ast.FunctionDef):
+        yield (source.insert_after(scope.body[-1], code_in(fault)),)
+
+
+def _register_once(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Move the statement that registers a hook before the loop that calls backward."""
+    chain = [at, *(node for node in source.ancestors(at) if isinstance(node, ast.stmt))]
+    for inner, loop in zip(chain, chain[1:], strict=False):
+        if isinstance(loop, ast.For | ast.While) and not any(one in ast.walk(inner) for one in backwards(source, at)):
+            first, *others = source.of(inner).splitlines()
+            text = "\n".join([first, *(line.removeprefix(source.indent(inner)) for line in others)])
+            yield source.delete(inner), source.insert_before(loop, text)
+
+
 CHANGES: dict[str, Change] = {
     "method that is not called": _call,
     "loss without a graph": _require_gradient,
@@ -367,6 +384,8 @@ CHANGES: dict[str, Change] = {
     "tensor that a later line cannot use": _make_usable,
     "mode left on": _switch_back,
     "setting without effect": _call_instead,
+    "hook without a result": _return_gradient,
+    "hook registered again": _register_once,
     "backward without recording": _outside_no_grad,
     "target not in the graph": _ask,
     "stale cast": _with_keyword,
