@@ -165,6 +165,12 @@ PROGRAMS = (
             history.append(net.state_dict())  # fault
             optimizer.step()
         """, (("net.state_dict()", "{name: value.clone() for name, value in net.state_dict().items()}"),)),
+    FaultyProgram("a derivative in the loss whose graph is not to be kept", "graph used again", "raises-backward", """
+        net, x = nn.Sequential(nn.Linear(1, 2), nn.Tanh(), nn.Linear(2, 1)), torch.ones(3, 1, requires_grad=True)
+        y = net(x)
+        slope = torch.autograd.grad(y, x, torch.ones_like(y), retain_graph=False)[0]  # fault
+        (y - slope).pow(2).mean().backward()
+        """, (("retain_graph=False", "create_graph=True"),)),
     FaultyProgram("a hook that returns nothing", "hook without a result", "correct", """
         def clip(g):
             g = g.clamp(-0.01, 0.01)  # fault

@@ -189,7 +189,12 @@ class EditableSource:
         return Edit(stop, stop, text) if after else Edit(start, start, text)
 
     def add_argument(self, call: ast.Call, text: str) -> Edit:
-        """Return the edit that adds a keyword argument at the end of a call."""
+        """Return the edit that adds a keyword argument at the end of a call, or replaces the one that says the opposite."""
+        name = text.partition("=")[0]
+        freed = "retain_graph=False" if name == "create_graph" else ""
+        same = [one for one in call.keywords if one.arg == name or self.of(one) == freed]
+        if same:
+            return self.replace(same[0], text)
         end = self.span(call)[1] - 1
         given = [self.span(one)[1] for one in (*call.args, *(keyword.value for keyword in call.keywords))]
         is_open = bool(given) and b"," not in re.sub(rb"#.*", b"", self.data[max(given) : end])

@@ -230,7 +230,7 @@ def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
         yield from ((source.add_argument(call, name),) for name in names)
     if words == ["create_graph=True"]:
         later = [call for call in calls_of(source.scope(at), "grad") if call.lineno >= at.lineno]
-        plain = [call for call in later if "create_graph" not in {keyword.arg for keyword in call.keywords}]
+        plain = [call for call in later if "create_graph=True" not in map(source.of, call.keywords)]
         yield tuple(source.add_argument(call, words[0]) for call in plain)
 
 
