@@ -261,6 +261,19 @@ PROGRAMS = (
             nn.utils.clip_grad_norm_(params, 0.1)  # fault
             optimizer.step()
         """, (("filter(lambda p: p.requires_grad, net.parameters())", "list(filter(lambda p: p.requires_grad, net.parameters()))"),)),
+    FaultyProgram("an iterator that is an attribute", "iterator that is used up", "correct", """
+        class Trainer:
+            def __init__(self, net):
+                self.net = net
+                self.params = net.parameters()
+                self.optimizer = torch.optim.SGD(self.params, lr=0.1)
+            def step(self):
+                self.optimizer.zero_grad()
+                self.net(torch.ones(3, 2)).pow(2).mean().backward()
+                nn.utils.clip_grad_norm_(self.params, 0.1)  # fault
+                self.optimizer.step()
+        Trainer(nn.Linear(2, 1)).step()
+        """, (("net.parameters()", "list(net.parameters())"),)),
     FaultyProgram("an update by hand of an iterator", "iterator that is used up", "correct", """
         net = nn.Linear(2, 1)
         params = net.parameters()

@@ -80,10 +80,10 @@ def _used_up(evidence: Evidence) -> Iterator[GraphFault]:
         rounds = max(loops, key=lambda loop: loop.lineno, default=None)
         for use in dict.fromkeys(_uses(tree, name)):
             is_again = rounds is not None and made.lineno < rounds.lineno < use <= (rounds.end_lineno or 0)
-            ran = [line for line in lines_with(re.compile(rf"\b{name}\b"), evidence.state) if line.line == use]
-            if ran and ran[0].file == place.file and (is_again or use > place.line):
+            ran = {(line.file, line.line): line for line in lines_with(re.compile(re.escape(name)), evidence.state)}
+            if (place.file, use) in ran and (is_again or use > place.line):
                 yield USED_UP.at(
-                    ran[0],
+                    ran[place.file, use],
                     "iterator.used_up|`{name}` is an iterator, which gives its items once: after that, this line reaches no "
                     "parameter.",
                     "iterator.list|Make a list of it: `{name} = list({value})`.",
@@ -93,8 +93,8 @@ def _used_up(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _only_binding(evidence: Evidence, file: str, name: str) -> ast.Assign | None:
     """Return the assignment to a variable of a file, or None if it is bound in another way or at several lines."""
-    names = [node for where, node in evidence.nodes(ast.Name) if where == file and node.id == name]
-    bound = [node for node in names if isinstance(node.ctx, ast.Store)]
+    nodes = [node for where, node in evidence.nodes(ast.expr) if where == file and hasattr(node, "ctx")]
+    bound = [node for node in nodes if isinstance(node.ctx, ast.Store) and ast.unparse(node) == name]
     made = around(evidence.trees.get(file), ast.Assign, bound[0].lineno) if len(bound) == 1 else []
     return made[0] if made and made[0].targets == bound else None
 
@@ -109,7 +109,7 @@ def _uses(tree: ast.Module | None, name: str) -> Iterator[int]:
                 pass
             case _:
                 continue
-        yield from (value.lineno for value in given if isinstance(value, ast.Name) and value.id == name)
+        yield from (value.lineno for value in given if ast.unparse(value) == name)
 
 
 USED_UP = FaultKind("iterator that is used up", _used_up)

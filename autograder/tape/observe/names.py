@@ -158,9 +158,11 @@ def path_from_outside(name: str, tensor: torch.Tensor, frames: list[FrameType]) 
 
 
 def used_up_iterators(frame: FrameType) -> list[str]:
-    """Return the variables that a frame reads or binds and that hold an iterator without items left."""
-    outside = {name: frame.f_globals[name] for name in frame.f_code.co_names if name in frame.f_globals}
-    return [name for name, value in {**outside, **frame.f_locals}.items() if _is_used_up(value)]
+    """Return the variables that a frame reads or binds, and attributes of its `self`, that hold an iterator without items left."""
+    variables = {name: frame.f_globals[name] for name in frame.f_code.co_names if name in frame.f_globals}
+    variables |= frame.f_locals
+    owned = {f"self.{name}": value for name, value in getattr(variables.get("self"), "__dict__", {}).items()}
+    return [name for name, value in {**variables, **owned}.items() if _is_used_up(value)]
 
 
 def _is_used_up(value: object) -> bool:
