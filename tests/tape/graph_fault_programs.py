@@ -196,6 +196,16 @@ PROGRAMS = (
             seen.append(state)  # fault
         net(torch.stack(seen)).pow(2).mean().backward()
         """, (("append(state)", "append(state.clone())"),)),
+    FaultyProgram("a list of one gradient that is cleared in place", "values without a copy", "correct", """
+        w, kept = torch.zeros(2, requires_grad=True), []
+        for _ in range(3):
+            (w - 1).pow(2).sum().backward()
+            kept.append(w.grad)  # fault
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            w.grad.zero_()
+        print(torch.stack(kept).norm())
+        """, (("append(w.grad)", "append(w.grad.clone())"),)),
     FaultyProgram("a buffer that requires grad", "gradient that no optimizer uses", "correct", """
         class Scale(nn.Module):
             def __init__(self):

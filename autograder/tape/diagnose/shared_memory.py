@@ -65,15 +65,16 @@ def _repeated(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that append one tensor in several rounds, if it was modified in place in between."""
     state = evidence.state
     for place, (tensor, count) in state.flow.repeated.items():
-        name = re.escape(state.name_of(tensor) or "")
-        appended = lines_with(re.compile(rf"\.append\({name}\)"), state) if name and tensor.counter.version else []
-        if len(appended) > 1:
+        name, part, _ = (state.name_of(tensor) or "").partition("[")
+        append = rf"^{re.escape(name)}\.append\((.+?)\)(?: *#|$)" if part else rf"\.append\(({re.escape(name)})\)"
+        appended = lines_with(re.compile(append), state) if name and tensor.counter.version else []
+        if len(appended) > 1 and (argument := re.search(append, appended[0].text)) is not None:
             yield SHARED.at(
                 appended[0],
                 "memory.appended|each round appends the same tensor, {name}, which is modified in place: {place} gets it "
                 "{count} times.",
                 "memory.append_copy|Append a copy: `{name}.clone()`.",
-                name=state.name_of(tensor), place=line_of(place, appended[0].file), count=count,
+                name=argument[1], place=line_of(place, appended[0].file), count=count,
             )  # fmt: skip
 
 

@@ -214,8 +214,9 @@ def _cloned(source: EditableSource, call: ast.Call) -> Edit:
 
 def _copy_values(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Copy the values that a line keeps, or that it gives to another tensor."""
-    for argument in (one for call in calls_of(at, "append") for one in call.args if isinstance(one, ast.Name)):
-        yield (source.insert(argument, ".clone()", after=True),)
+    for argument in (argument for call in calls_of(at, "append") for argument in call.args):
+        if isinstance(argument, ast.Name | ast.Attribute):
+            yield (source.insert(argument, ".clone()", after=True),)
     yield from ((_cloned(source, call),) for call in calls_of(at, "state_dict"))
     yield from ((source.insert(call, ".clone()", after=True),) for call in calls_of(at, "detach"))
     for node in (one for one in source.nodes(ast.Attribute, at) if one.attr == "data"):
