@@ -97,7 +97,7 @@ SLOW_TESTS: dict[str, tuple[str, ...]] = {
         "test_no_cell_of_a_right_hand_in_ends_in_an_error", "test_no_demonstration_is_recorded_again",
     ),
     "grade/submission/test_source.py": (
-        "test_reading_a_source_imports_no_torch", "test_the_bundle_is_read_without_torch",
+        "test_reading_a_source_imports_no_torch", "test_a_source_is_read_without_torch",
         "test_what_is_released_and_graded_is_what_nbgrader_releases_and_grades",
     ),
     "grade/submission/test_source_recordings.py": ("test_recordings_of_the_source_show_the_same",),
