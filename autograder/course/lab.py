@@ -186,12 +186,7 @@ def _server(folder: Path, port: int, token: str, language_code: str) -> Iterator
         message = translated("stopping JupyterLab")
         print(f"\nautograder: {message}", flush=True)
     finally:
-        _stop(server)
-
-
-def _stop(server: subprocess.Popen[bytes]) -> None:
-    if server.poll() is None:
-        server.terminate()
+        server.terminate()  # has no effect if it has ended
         try:
             server.wait(timeout=10)
         except subprocess.TimeoutExpired:

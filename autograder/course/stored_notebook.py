@@ -13,24 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-
-
-class Node(dict[str, Any]):
-    """A part of a notebook whose keys are also attributes, as in nbformat's `NotebookNode`."""
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self[name] = value
+from traitlets.utils.bunch import Bunch
 
 
 def read_stored(path: Path) -> Any:
     """Return a notebook that `release` wrote, or its source; the text of each cell is one string."""
-    notebook = json.loads(path.read_text("utf-8"), object_hook=Node)
+    notebook = json.loads(path.read_text("utf-8"), object_hook=Bunch)
     for cell in notebook.cells:
         cell.source = "".join(cell.source)
     return notebook

@@ -14,6 +14,7 @@ from autograder.locale.translations import translatable, translated
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome as Word
+from autograder.view.text.gradient_values import short_values
 from autograder.view.text.headline import meaning
 
 OUTCOMES = (
@@ -77,7 +78,7 @@ def measure_outcome(lines: tuple[str, ...]) -> Outcome:
         version = re.search(r"is at version \d+; expected version \d+", verdict.error.message)
         return Outcome(lines, verdict.outcome, f"{words}{f': … {version[0]}' if version else ''}")
     gradient = verdict.gradients["w"]
-    got, true = _numbers(gradient.got), _numbers(gradient.true)
+    got, true = short_values(gradient.got), short_values(gradient.true)
     if verdict.outcome == "correct":
         return Outcome(lines, verdict.outcome, translated("gradient {got}", got=got))
     return Outcome(lines, verdict.outcome, translated("gradient {got}, right is {true}", got=got, true=true))
@@ -173,12 +174,6 @@ def _names(recording: Recording) -> dict[str, int]:
     """Return, for each variable, the id of the tensor that it refers to at the end."""
     changes = [change for step in recording.steps for change in step.names]
     return {change.name: change.tensor for change in changes if change.tensor is not None}
-
-
-def _numbers(gradient: object) -> str:
-    return (
-        "[" + ", ".join(f"{number:.4g}" for number in gradient) + "]" if isinstance(gradient, list) else str(gradient)
-    )
 
 
 def _mark(shared: bool) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import html
 import os
-from dataclasses import dataclass
 
 from IPython.display import display
 
@@ -78,7 +77,7 @@ def show_reason(exercise: str) -> None:
     # A second way to make a program silently wrong would answer an exercise of the next lesson, and predictions have one answer.
     has_second = "\ncheck(" in known.check
     second = second_way(known, normal_form(find(current_names().value, exercise))) if has_second else None
-    display(Reason(known.of_kind("answer")[0].name, second))
+    show_card(*reason_card(known.of_kind("answer")[0].name, second))
 
 
 def second_way(exercise: AuthorExercise, form: str | None) -> Answer | None:
@@ -95,31 +94,16 @@ def _in_language(text: str) -> str:
     return markdown_in_language(text, language())
 
 
-@dataclass(frozen=True)
-class Reason:
-    """The reason why the model answer is right, and another right answer; HTML in a notebook, text elsewhere."""
-
-    reason: str
-    other: Answer | None
-
-    def __repr__(self) -> str:
-        text = "\n".join(wrap_text(self._why(), WIDTH))
-        return f"{text}\n\n{self._how()}\n{_code(self.other)}" if self.other else text
-
-    def _repr_html_(self) -> str:
-        code = f"<pre>{html.escape(_code(self.other))}</pre>" if self.other else ""
-        folded = f"<details><summary>{html_with_code(self._how())}</summary>{code}</details>" if code else ""
-        return f'<div style="{CARD}"><p>{html_with_code(self._why())}</p>{folded}</div>'
-
-    def _why(self) -> str:
-        return translated("The author's reason: {reason}.", reason=translated(self.reason))
-
-    def _how(self) -> str:
-        return translated("A second way: {way}", way=translated(self.other.name)) if self.other else ""
-
-
-def _code(answer: Answer | None) -> str:
-    return answer.source.partition("\n")[2].strip() if answer else ""
+def reason_card(reason: str, other: Answer | None) -> tuple[str, str]:
+    """Return the reason why the model answer is right, and another right answer if there is one, as text and as HTML."""
+    why = translated("The author's reason: {reason}.", reason=translated(reason))
+    text, rich = "\n".join(wrap_text(why, WIDTH)), f"<p>{html_with_code(why)}</p>"
+    if other is not None:
+        how = translated("A second way: {way}", way=translated(other.name))
+        code = other.source.partition("\n")[2].strip()
+        text += f"\n\n{how}\n{code}"
+        rich += f"<details><summary>{html_with_code(how)}</summary><pre>{html.escape(code)}</pre></details>"
+    return text, f'<div style="{CARD}">{rich}</div>'
 
 
 def _form(answer: Answer, name: str) -> str | None:

@@ -116,7 +116,7 @@ class QuestionCards(ipywidgets.VBox):
         problem = ipywidgets.HTML()
         typed.observe(lambda change: self._type(change["new"], problem), names="value")
         words = "<br>".join(f"<code>{outcome}</code> {html.escape(meaning(outcome))}" for outcome in OUTCOMES)
-        self.children = (
+        self.children: tuple[ipywidgets.Widget, ...] = (
             self._heading(),
             ipywidgets.HTML(f"<pre>{html.escape(question.text)}</pre>"),
             ipywidgets.HTML(words),
@@ -143,17 +143,14 @@ class QuestionCards(ipywidgets.VBox):
         is_right = translated("Right.") if answer == outcome else translated("Not so.")
         verdict = ipywidgets.HTML(f"<p>{words}</p>" if answer == UNKNOWN else f"<p><b>{is_right}</b> {words}</p>")
         picture = widget(recording, from_start=True)
-        self._put(self._heading(), verdict, onward, picture)  # the picture contains the program
+        self.children = (self._heading(), verdict, onward, picture)  # the picture contains the program
 
     def _go_on(self) -> None:
         self._number += 1
         if self._number < len(self._questions):
             self._ask()
         else:
-            self._put(ipywidgets.HTML(self._conclusion()))
-
-    def _put(self, *parts: ipywidgets.Widget) -> None:
-        self.children = parts
+            self.children = (ipywidgets.HTML(self._conclusion()),)
 
     def _heading(self) -> ipywidgets.HTML:
         number = translated("{number} of {count}", number=self._number + 1, count=len(self._questions))

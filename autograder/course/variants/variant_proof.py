@@ -10,7 +10,6 @@ import io
 import itertools
 import linecache
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -139,7 +138,7 @@ class VariantProof:
 def names_after(setup: str) -> dict[str, object]:
     """Return the names that the code before the first exercise defines."""
     author = CellNamespace()
-    with _quiet():
+    with contextlib.redirect_stdout(io.StringIO()):
         author.run(setup)
     return author.names
 
@@ -147,7 +146,7 @@ def names_after(setup: str) -> dict[str, object]:
 def verdict_on(answer: str, check: str, names: dict[str, object], seed: int) -> Unsolved | None:
     """Return the exception that a check raises after this answer, or None if it passes; other exceptions become Incorrect."""
     learner = CellNamespace(names)
-    with _quiet(), use_seed(seed):
+    with contextlib.redirect_stdout(io.StringIO()), use_seed(seed):
         try:
             learner.run(answer)
             learner.run(check)
@@ -164,18 +163,12 @@ def candidates(exercise: AuthorExercise, names: dict[str, object]) -> list[str]:
     asked = next(questions_of(exercise.check), None)
     if asked is not None and asked.asks == "predicted_value":
         learner = CellNamespace(names)
-        with _quiet():
+        with contextlib.redirect_stdout(io.StringIO()):
             learner.run(f"{asked.program}\n\n\nreturned = {asked.program.partition('(')[0][4:]}()")
         return [f"{name} = {learner.names['returned']!r}"]
     lines = [line.strip() for line in asked.program.splitlines()[1:]] if asked and asked.asks == "culprit" else []
     words = [f"{name} = {line!r}" for line in lines]
     return words or [f'{name} = "{outcome}"' for outcome in OUTCOMES]
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield
 
 
 def check_numbers(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) -> None:
