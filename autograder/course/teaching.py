@@ -16,8 +16,9 @@ from nbgrader.utils import is_grade
 from autograder.course import catalogue
 from autograder.course.author_cells import AuthorError, AuthorExercise, exercises
 from autograder.course.canonical import read
-from autograder.course.paths import SOLUTIONS, lessons
+from autograder.course.paths import SOLUTIONS
 
+FILE = "teaching.toml"
 HEAD = """# For teachers
 
 One section for each lesson: its aims, what learners believe and which wrong answers show it, timing, points, and how to shorten it.
@@ -48,9 +49,14 @@ def page(folder: Path = SOLUTIONS) -> str:
     Raises:
         AuthorError: a lesson has no entry, or an entry names a wrong answer that its notebook does not have.
     """
-    texts = _texts(folder)
-    sources = {path.stem: path for path in lessons(folder)}
-    return "\n".join([HEAD, *(_lesson(known, texts[known.name], sources[known.name]) for known in catalogue.lessons())])
+    parts = [HEAD]
+    for lesson in catalogue.lessons():
+        text = teaching_of(folder, lesson.name)
+        if text is None:
+            differ = f"{folder / FILE} and the catalogue differ in the lesson {lesson.name}"
+            raise AuthorError(f"{differ}. Add it to the one that lacks it.")
+        parts.append(_lesson(lesson, text, folder / lesson.name / f"{lesson.name}.ipynb"))
+    return "\n".join(parts)
 
 
 def teaching_of(folder: Path, lesson: str) -> Teaching | None:
@@ -59,26 +65,13 @@ def teaching_of(folder: Path, lesson: str) -> Teaching | None:
     Raises:
         AuthorError: the entry is invalid.
     """
-    file = folder / "teaching.toml"
+    file = folder / FILE
     try:
         return msgspec.convert(tomllib.loads(file.read_text("utf-8")).get(lesson), Teaching | None)
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise AuthorError(f"{file} cannot be read: {error}") from None
-
-
-def _texts(folder: Path) -> dict[str, Teaching]:
-    file = folder / "teaching.toml"
-    try:
-        texts = msgspec.convert(tomllib.loads(file.read_text("utf-8")), dict[str, Teaching])
-    except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise AuthorError(
-            f"{file} cannot be read: {error}. Each lesson needs the keys `timing`, `ask`, `shorten` and `misconceptions`."
-        ) from None
-    for name in sorted({lesson.name for lesson in catalogue.lessons()} ^ texts.keys()):
-        raise AuthorError(f"{file} and the catalogue differ in the lesson {name}. Add it to the one that lacks it.")
-    return texts
 
 
 def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
