@@ -12,7 +12,7 @@ import msgspec
 from autograder.check.attempt_picture import RecordedTrial, picture_on_failure
 from autograder.check.demonstrations import demonstration
 from autograder.check.events import notify, show_passed
-from autograder.check.expected import ROUNDS, Afterwards, Expected, Reference, Trials
+from autograder.check.expected import ROUNDS, Afterwards, Expected, Trials
 from autograder.check.judge import judge
 from autograder.check.learner import LearnerNames, find
 from autograder.check.message import Incorrect
@@ -74,7 +74,7 @@ def check(
         InputError: a mistake of the author: `like` raises an error, or no draw of the inputs satisfies `decisive`.
     """
     shown = functools.cache(functools.partial(demonstration, asked)) if asked is not None else None
-    trials = Trials(Reference(like, afterwards), given or like, inputs, decisive)
+    trials = Trials(like, given or like, inputs, decisive, afterwards)
     plan_or_compare(CheckPlan(exercise, like, given or like, trials, at_most, without, shown))
 
 

@@ -119,32 +119,6 @@ Afterwards = Callable[..., dict[str, torch.Tensor]] | None
 """Takes the arguments by name, and returns the values that some of them must have after the call."""
 
 
-class Reference:
-    """Computes the right values of a call.
-
-    They are those that `like` returns and leaves in its arguments. `afterwards` returns others for some arguments, so a
-    check cell can require that an argument is modified without containing a program that modifies it.
-    """
-
-    def __init__(self, like: Callable[..., Any], afterwards: Afterwards = None) -> None:
-        self.like, self._afterwards = like, afterwards
-        self._subject = LocalSubject(like)
-
-    def values(self, call: Call) -> Report:
-        """Return the values of a call; only the forward runs, and no tensor requires grad."""
-        report = self._subject.call(
-            msgspec.structs.replace(call, cotangents={}, memory_cotangents={}, differentiate=False)
-        )
-        if report.problem is not None:
-            require_known_names(report.problem.type, report.problem.message)
-            raise BrokenExercise(f"the exercise's own program raises {report.problem.type}: {report.problem.message}")
-        if self._afterwards is None:
-            return report
-        tensors = {name: argument.values.tensor() for name, argument in call.arguments.items()}
-        left = {name: array(tensor) for name, tensor in self._afterwards(**tensors).items()}
-        return msgspec.structs.replace(report, after=report.after | left)
-
-
 @dataclass(frozen=True)
 class Expected:
     """One trial: the call, the values that it must return and leave in memory, and the right gradients."""
@@ -168,13 +142,22 @@ class Expected:
 class Trials:
     """The trials of one check, drawn in order from one seed, each on first use.
 
-    The inputs are the keywords of the check: `TensorInput`s to draw, and options, which are passed unchanged.
+    The right values are those that `like` returns and leaves in its arguments; `afterwards` returns others for some
+    arguments, so that a check cell need not contain a program that modifies them. The inputs are the keywords of the
+    check: `TensorInput`s to draw, and options, which are passed unchanged.
     """
 
     def __init__(
-        self, reference: Reference, given: Callable[..., Any], inputs: dict[str, Any], decisive: Decisive
+        self,
+        like: Callable[..., Any],
+        given: Callable[..., Any],
+        inputs: dict[str, Any],
+        decisive: Decisive = None,
+        afterwards: Afterwards = None,
     ) -> None:
-        self._reference, self._given, self._inputs, self._decisive = reference, given, inputs, decisive
+        self._like, self._given, self._inputs = like, given, inputs
+        self._decisive, self._afterwards = decisive, afterwards
+        self._subject = LocalSubject(like)
         self._generator = Generator()
         self._drawn: list[Expected] = []
 
@@ -189,28 +172,24 @@ class Trials:
         """Return a trial with small integers, for a picture; None if they are not decisive, or gradients change abruptly there."""
         with contextlib.suppress(UndecisiveInputs, BrokenExercise):
             drawn = self._draw(training=True, generator=SmallGenerator())
-            near = [_gradients(self._reference, _moved(drawn.call, step)) for step in (1e-4, -1e-4)]
+            near = [self._gradients(_moved(drawn.call, step)) for step in (1e-4, -1e-4)]
             if all(torch.allclose(value, near[1][name], rtol=0.01, atol=0.01) for name, value in near[0].items()):
                 return drawn
         return None
 
     def _draw(self, training: bool, generator: Generator | None = None) -> Expected:
-        """Return a newly drawn call and the results that the reference gives for it.
-
-        Only the forward of the reference runs, and no tensor requires grad, so in-place faults have no effect: the values
-        are those of its formula, and finite differences of these values are the right gradients.
-        """
-        generator, reference = generator or self._generator, self._reference
+        """Return a newly drawn call and its right results."""
+        generator = generator or self._generator
         options = {name: value for name, value in self._inputs.items() if not isinstance(value, TensorInput)}
         arguments = generator.arguments(self._inputs, self._decisive)
-        call = Call(arguments, options, _parameters(reference.like, options, generator), training=training)
-        values = reference.values(call)
+        call = Call(arguments, options, _parameters(self._like, options, generator), training=training)
+        values = self._values(call)
         floating = {name: output for name, output in values.outputs.items() if "float" in output.dtype}
         cotangents = {name: array(generator.like(output.tensor())) for name, output in floating.items()}
         call = msgspec.structs.replace(call, cotangents=cotangents)
         original = functools.cache(functools.partial(record_original, self._given, call))
         written = _written(call, values)
-        found = Expected(call, values, _gradients(reference, call), written, original=original, lines=self._lines)
+        found = Expected(call, values, self._gradients(call), written, original=original, lines=self._lines)
         pulled = {
             name: array(generator.like(call.arguments[name].values.tensor()))
             for name in written
@@ -219,7 +198,37 @@ class Trials:
         if not pulled:
             return found
         both = msgspec.structs.replace(call, memory_cotangents=pulled)
-        return replace(found, with_memory_cotangents=replace(found, call=both, gradients=_gradients(reference, both)))
+        return replace(found, with_memory_cotangents=replace(found, call=both, gradients=self._gradients(both)))
+
+    def _values(self, call: Call) -> Report:
+        """Return the right values of a call.
+
+        Only the forward runs, and no tensor requires grad, so in-place faults have no effect: the values are those of the
+        formula, and finite differences of these values are the right gradients.
+        """
+        report = self._subject.call(
+            msgspec.structs.replace(call, cotangents={}, memory_cotangents={}, differentiate=False)
+        )
+        if report.problem is not None:
+            require_known_names(report.problem.type, report.problem.message)
+            raise BrokenExercise(f"the exercise's own program raises {report.problem.type}: {report.problem.message}")
+        if self._afterwards is None:
+            return report
+        tensors = {name: argument.values.tensor() for name, argument in call.arguments.items()}
+        left = {name: array(tensor) for name, tensor in self._afterwards(**tensors).items()}
+        return msgspec.structs.replace(report, after=report.after | left)
+
+    def _gradients(self, call: Call) -> dict[str, torch.Tensor]:
+        """Return the gradient of (outputs · cotangents + memory · its cotangents) with respect to every leaf, result and parameter."""
+
+        def objective(**moved: torch.Tensor) -> torch.Tensor:
+            found = self._values(_replace_inputs(call, moved))
+            pulled = [(found.outputs[name], cotangent) for name, cotangent in call.cotangents.items()]
+            pulled += [(found.after[name], cotangent) for name, cotangent in call.memory_cotangents.items()]
+            pulls = [(value.tensor() * cotangent.tensor()).sum() for value, cotangent in pulled]
+            return torch.stack(pulls).sum() if pulls else torch.zeros(())
+
+        return finite_differences(objective, _points(call))
 
     @functools.cached_property
     def _lines(self) -> tuple[str, ...]:
@@ -234,19 +243,6 @@ def _parameters(like: Callable[..., Any], options: dict[str, Any], generator: Ge
     if not isinstance(like, type):
         return {}
     return {name: array(generator.like(parameter)) for name, parameter in like(**options).named_parameters()}
-
-
-def _gradients(reference: Reference, call: Call) -> dict[str, torch.Tensor]:
-    """Return the gradient of (outputs · cotangents + memory · its cotangents) with respect to every leaf, result and parameter."""
-
-    def objective(**moved: torch.Tensor) -> torch.Tensor:
-        found = reference.values(_replace_inputs(call, moved))
-        pulled = [(found.outputs[name], cotangent) for name, cotangent in call.cotangents.items()]
-        pulled += [(found.after[name], cotangent) for name, cotangent in call.memory_cotangents.items()]
-        pulls = [(value.tensor() * cotangent.tensor()).sum() for value, cotangent in pulled]
-        return torch.stack(pulls).sum() if pulls else torch.zeros(())
-
-    return finite_differences(objective, _points(call))
 
 
 def _points(call: Call) -> dict[str, torch.Tensor]:

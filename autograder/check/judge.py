@@ -230,16 +230,15 @@ def _where_values_differ(name: str, report: Report, right: Array, expected: Expe
     got = report.outputs[name]
     if not expected.call.arguments:
         text, line = translated("the program above, line by line: which lines change this one?"), attempt.name_changed()
-        return translated("{line}; {told}", line=line, told=text) if line else text
-    if (got.dtype, got.shape) != (right.dtype, right.shape):
+    elif (got.dtype, got.shape) != (right.dtype, right.shape):
         text, line = translated("its dtype and shape: they have to be the same, too"), attempt.name_value(name)
-        return translated("{line}; {told}", line=line, told=text) if line else text
-    if not expected.gradients and (text := attempt.describe_cause()):
-        return text
-    line = attempt.name_value(name)
-    if expected.gradients or not {"backward", "grad"} & set(report.words):
-        return line or translated("the task: a fix must keep the values")
-    text = translated("this function runs backward itself, so a wrong gradient is a wrong value")
+    elif not expected.gradients and (cause := attempt.describe_cause()):
+        return cause
+    else:
+        text, line = translated("the task: a fix must keep the values"), attempt.name_value(name)
+        if expected.gradients or not {"backward", "grad"} & set(report.words):
+            return line or text
+        text = translated("this function runs backward itself, so a wrong gradient is a wrong value")
     return translated("{line}; {told}", line=line, told=text) if line else text
 
 

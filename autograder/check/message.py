@@ -38,8 +38,9 @@ class Unsolved(AssertionError):
 
     @classmethod
     def of(cls, verdict: str, *, saw: str, expected: str, look_at: str, judges_gradients: bool = False) -> Self:
-        """Return the exception with the four lines of `message`."""
-        wrong = cls(message(verdict, saw=saw, expected=expected, look_at=look_at))
+        """Return the exception with the four lines: the verdict, then the values seen and expected, and where to look."""
+        rows = ((translated("saw"), saw), (translated("expected"), expected), (translated("look at"), look_at))
+        wrong = cls("\n".join([*wrap_text(verdict, WIDTH), *(_row(label, text) for label, text in rows)]))
         wrong.judges_gradients = judges_gradients
         return wrong
 
@@ -95,12 +96,6 @@ def not_attempted(exercise: str, expected: str) -> NotAttempted:
         expected=expected,
         look_at=translated('the task above; hint("{exercise}") gives a first hint', exercise=exercise),
     )
-
-
-def message(verdict: str, *, saw: str, expected: str, look_at: str) -> str:
-    """Return the four lines that a student reads: the verdict, then the values seen and expected, and where to look."""
-    rows = ((translated("saw"), saw), (translated("expected"), expected), (translated("look at"), look_at))
-    return "\n".join([*wrap_text(verdict, WIDTH), *(_row(label, text) for label, text in rows)])
 
 
 def _row(label: str, text: str) -> str:

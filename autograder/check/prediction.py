@@ -21,7 +21,7 @@ from autograder.check.demonstrations import demonstration
 from autograder.check.events import notify, record_wrong_prediction, show_passed
 from autograder.check.expected import BrokenExercise
 from autograder.check.learner import LearnerNames, current_names, find
-from autograder.check.message import VALIDATING, Incorrect, NotAnOutcome, NotAttempted, message
+from autograder.check.message import VALIDATING, Incorrect, NotAnOutcome, NotAttempted
 from autograder.check.plan import Plan, plan_or_decorate, require_known_names
 from autograder.check.shown_message import is_learners_notebook, show_first
 from autograder.check.subject.learner_code import source_of
@@ -138,9 +138,8 @@ class _Prediction(Plan):
         show_passed(self.name, translated(", it is {outcome}, as you predicted", outcome=found))
         show_program(self.recording, self.program, from_start=True)
 
-    def _refuse(self, sentence: str, guess: str) -> None:
-        """Show the message, then the picture; raise the message as Incorrect, except for a student and in *Validate*."""
-        wrong = Incorrect(sentence)
+    def _refuse(self, wrong: Incorrect, guess: str) -> None:
+        """Show the message, then the picture; raise the message, except for a student and in *Validate*."""
         show_first(wrong, mark="≠")
         notify("failed", self.name, guess)
         show_program(self.recording, self.program, from_start=True)
@@ -162,13 +161,13 @@ class OutcomePrediction(_Prediction):
             self._show_right(outcome)
             return
         known = {"name": name, "guess": guess, "outcome": outcome}
-        text = message(
+        wrong = Incorrect.of(
             translated("{name}: something else happened. You predicted {guess}. It was {outcome}.", **known),
             saw=meaning(outcome),
             expected=translated("by your prediction: {meaning}", meaning=meaning(guess)),
             look_at=translated("the picture of the run: go on step by step until it surprises you"),
         )
-        self._refuse(text, guess)
+        self._refuse(wrong, guess)
 
     def _guess(self, names: LearnerNames) -> Outcome:
         name, guess = self.name, find(names.value, self.name)
@@ -212,13 +211,13 @@ class ValuePrediction(_Prediction):
         look_at = translated("the picture of the run: go on step by step until it surprises you")
         if not _has_form(guess, value):
             look_at = translated("the number of values and their brackets: your prediction has others")
-        text = message(
+        wrong = Incorrect.of(
             translated("{name}: something else happened", name=self.name),
             saw=translated("you predicted {guess}", guess=_shown(guess)),
             expected=translated("{value}, the value of this program", value=_shown(value)),
             look_at=look_at,
         )
-        self._refuse(text, _shown(guess))
+        self._refuse(wrong, _shown(guess))
 
     def _guess(self, names: LearnerNames) -> Any:
         guess = _plain(find(names.value, self.name))

@@ -56,7 +56,7 @@ def show_card(text: str, rich: str, kind: str = "text/html") -> None:
 
 
 def message_card(text: str, mark: str = "✗", color: str = RED) -> str:
-    """Return the card for the four lines that `message` returns."""
+    """Return the card for the four lines of a message."""
     verdict, *rows = split_rows(text)
     labeled = (row.strip().partition("  ") for row in rows)
     return card(mark, color, verdict, [(label, row.strip()) for label, _, row in labeled])

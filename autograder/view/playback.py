@@ -18,7 +18,7 @@ class Frame:
     number: int  # the number that the reader sees, from 1
     kind: Literal["step", "visit", "end"]  # the kind of step
     place: Place | None  # the running line; None outside of the user's code
-    step: Step | None = None  # the statement; for a visit, the one that called backward
+    step: Step | None = None  # the statement; None for a visit and for the verdict
     visit: BackwardStep | None = None  # the visit of backward
 
 
@@ -57,7 +57,7 @@ def list_frames(recording: Recording) -> list[Frame]:
             frames.append(Frame(len(frames) + 1, "step", step.place, step))
         for visit in recording.backward:
             if step.index == (caller if visit.step is None else visit.step):
-                frames.append(Frame(len(frames) + 1, "visit", step.place, step, visit))
+                frames.append(Frame(len(frames) + 1, "visit", step.place, visit=visit))
     frames.append(Frame(len(frames) + 1, "end", frames[-1].place if frames else None))
     return frames
 
@@ -91,7 +91,7 @@ class Playback:
         """Yield each frame after applying it, with the changed ids."""
         for frame in self.frames:
             changed = ChangeSet()
-            if frame.kind == "step" and frame.step:
+            if frame.step:
                 self._apply_step(frame.step, changed)
             elif frame.visit:
                 self.visits[frame.visit.node] = frame.visit

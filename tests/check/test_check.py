@@ -23,10 +23,10 @@ from autograder.check import (
     shown_message,
 )
 from autograder.check.exercise import ROUNDS
-from autograder.check.expected import Reference, Trials
+from autograder.check.expected import Trials
 from autograder.check.judge import format_values
 from autograder.check.learner import Missing, use_names
-from autograder.check.message import VALIDATING, WIDTH, Unfinished, message
+from autograder.check.message import VALIDATING, WIDTH, Unfinished, Unsolved
 from autograder.check.shown_message import message_card, show_first
 from autograder.check.subject.call_report import Report, array
 from autograder.check.subject.inputs import Generator, UndecisiveInputs
@@ -207,7 +207,7 @@ def test_the_oracle_agrees_with_autograd():
             return torch.tanh(self.linear(x))[index]
 
     inputs = {"x": leaf("n", 3), "index": indices(4, below=2), "width": 3}
-    expected = next(iter(Trials(Reference(Net), Net, inputs, None)))
+    expected = next(iter(Trials(Net, Net, inputs)))
     report = LocalSubject(Net).call(expected.call)
     assert {"x", "linear.weight", "linear.bias"} == expected.gradients.keys()
     for name, slope in expected.gradients.items():
@@ -263,7 +263,7 @@ def test_a_prediction_comes_before_the_run(guess, kind):
 @pytest.mark.parametrize("text", ["short", "word " * 60, "x" * 300])
 def test_no_line_is_cut_by_nbgrader(text):
     """Messages have four labeled parts, and no line is longer than nbgrader shows."""
-    lines = message(text, saw=text, expected=text, look_at=text).splitlines()
+    lines = str(Unsolved.of(text, saw=text, expected=text, look_at=text)).splitlines()
     assert max(map(len, lines)) <= WIDTH
     labels = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith(" " * 4)]
     assert ["saw", "expected", "look"] == labels
@@ -306,7 +306,7 @@ def test_a_name_loads_what_it_needs(imports, expected):
 @pytest.mark.parametrize(("verdict", "lines"), [("short: no", 1), ("long: " + "word " * 30, 3)])
 def test_below_a_picture_the_whole_verdict_stands_again(verdict, lines, capsys):
     """Once shown above the picture, a message has its verdict below it, whole and in one line, which the pane's edge breaks."""
-    wrong = Incorrect(message(verdict, saw="a", expected="b", look_at="c"))
+    wrong = Incorrect.of(verdict, saw="a", expected="b", look_at="c")
     assert lines + 3 == len(wrong._render_traceback_())
     show_first(wrong)
     assert [verdict.strip()] == wrong._render_traceback_()
@@ -327,7 +327,7 @@ def test_inputs_are_drawn_until_they_are_decisive():
 def test_in_a_notebook_a_message_has_one_element_for_each_line_that_its_author_wrote():
     """The edge of the pane breaks lines, so a line wrapped at 76 columns is joined again; printed text of an answer is not markup."""
     verdict = "drain: " + ("something else happened " * 5).strip()
-    told = message(verdict, saw="buffer holds <b>[[0, 1]]</b> " * 5, expected="x", look_at="line 4")
+    told = str(Unsolved.of(verdict, saw="buffer holds <b>[[0, 1]]</b> " * 5, expected="x", look_at="line 4"))
     shown = message_card(told)
     elements = re.findall(r"<span[^>]*>([^<]*)</span>([^<]*)</div>", shown)
     buffer = ("buffer holds &lt;b&gt;[[0, 1]]&lt;/b&gt; " * 5).strip()
@@ -354,9 +354,9 @@ def test_small_integers_at_a_kink_are_not_used():
         return torch.relu((x * w).sum() + 5)
 
     inputs = {"x": leaf(2), "w": leaf(2)}  # 1, 2 and -1, -2: the sum is -5
-    trials = Trials(Reference(steep), steep, inputs, None)
+    trials = Trials(steep, steep, inputs)
     assert trials.small() is None
-    assert Trials(Reference(lambda x, w: x * w), steep, inputs, None).small() is not None
+    assert Trials(lambda x, w: x * w, steep, inputs).small() is not None
 
 
 def test_two_values_of_a_message_differ_in_their_digits():

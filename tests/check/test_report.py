@@ -14,7 +14,7 @@ from traitlets.config import Config
 
 from autograder.check import answer_cell, events
 from autograder.check.answer_cell import NotJudged, judged_run, require_finished
-from autograder.check.message import Incorrect, message
+from autograder.check.message import Incorrect
 from autograder.check.subject.call_report import Argument, Array, Call, array
 from autograder.check.subject.subjects import LocalSubject
 
@@ -225,6 +225,6 @@ def test_a_notebook_shows_the_run_with_the_verdict(run, monkeypatch):
     events.show_passed("drain", " (the values)")
     assert re.search("judged </span>drain, as run in In .1.</div>", shown[1])
     assert "drain: correct (the values)" == shown[0]
-    wrong = Incorrect(message("drain: wrong", saw="1", expected="2", look_at="line 1"))
+    wrong = Incorrect.of("drain: wrong", saw="1", expected="2", look_at="line 1")
     wrong.judged = judged_run("drain")
     assert [*str(wrong).splitlines(), "  judged    drain, as run in In [1]"] == wrong._render_traceback_()

@@ -114,7 +114,7 @@ def _counters(recording: Recording) -> tuple[Points, dict[int, list[tuple[int, b
         for counter, count in playback.versions.items():
             if count is not None:
                 counts.setdefault(counter, []).append((frame.number, count))
-        for write in frame.step.writes if frame.kind == "step" and frame.step else ():
+        for write in frame.step.writes if frame.step else ():
             written = {playback.tensors[tensor].counter for tensor in playback.in_storage.get(write.storage, ())}
             for counter in written:
                 writes.setdefault(counter, []).append((frame.number, counter in write.counters))

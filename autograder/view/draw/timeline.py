@@ -31,7 +31,10 @@ MOST_ROWS = 11  # the maximum number of rows of a static picture with several co
 SHORTEST = 8  # the minimum number of columns of the last line of a text, which otherwise wraps earlier
 NOTE_END_CLASS = "note end"  # class of a note that ends at its position
 PAD, ROW, CALLER, LINE, FOLD, INDENT = 16.0, 32.0, 25.0, 15.0, 21.0, 14.0
-SIGNS: dict[Kind, str] = {"raised": "✗", "accepted": "!", "fine": "✓", "lost": "✂"}
+GLYPHS: dict[Kind, str] = {
+    "made": "▪", "shared": "↳", "saved": "○", "modified": "✎", "unseen": "✎", "lost": "✂", "raised": "✗",
+    "accepted": "!", "fine": "✓",
+}  # fmt: skip
 CHARACTER, TITLE, CODE = 6.4, 9.3, 6.95
 """Upper estimates of the width of one character of the notes, of the title and of the code, in pixels."""
 
@@ -102,7 +105,6 @@ class _ColumnDrawing:
         self.words = self.code if self.is_narrow else self.bar + 34
         self.top = top
         self.spots: list[tuple[float, Mark]] = []
-        self.has_bar = bool(column.name)
 
     def shapes(self) -> list[Shape]:
         """Return all shapes: the lit lines, the bars and the arrow below the texts; `top` is below them then."""
@@ -186,7 +188,7 @@ class _ColumnDrawing:
 
         A thin line next to it leads from the line that made an alias to the modification through this alias.
         """
-        if not self.has_bar or not self.spots:
+        if not self.column.name or not self.spots:
             return []
         x, tops = self.bar, [middle for middle, _ in self.spots]
         begin = tops[0] if any(mark.kind == "made" for _, mark in self.spots) else tops[0] - ROW / 2 + 4
@@ -208,10 +210,9 @@ class _ColumnDrawing:
             return [shape("circle", cx=x, cy=y, r=7.5, kind="ring")]
         if mark.kind in ("modified", "unseen"):
             return [path(f"M{x - 1:.1f} {y + 6:.1f}l2 -6l7 -11l5 3l-7 11z", kind="pencil")]
-        if mark.kind in SIGNS:
-            disc = shape("circle", cx=x, cy=y, r=10.0, kind="disc")
-            return [disc, text(x, y + 4.5, SIGNS[mark.kind], kind="sign")]
-        return []
+        if mark.kind in ("made", "shared"):
+            return []
+        return [shape("circle", cx=x, cy=y, r=10.0, kind="disc"), text(x, y + 4.5, GLYPHS[mark.kind], kind="sign")]
 
     def _arrow(self) -> list[Shape]:
         """Return the arrow along the bar, from the ring of the saved tensor to the backward call that reads it."""
@@ -244,7 +245,7 @@ def scene_timeline(timeline: Timeline, recording: Recording, scene: Scene, graph
     numbers = [frame.number for frame in scene.frames]
     frame_of = {
         frame.step.index: bisect_right(numbers, frame.number) - 1
-        for frame in list_frames(recording) if frame.kind == "step" and frame.step
+        for frame in list_frames(recording) if frame.step
     }  # fmt: skip
     columns = [
         SceneColumn(
@@ -259,10 +260,6 @@ def scene_timeline(timeline: Timeline, recording: Recording, scene: Scene, graph
     return SceneTimeline(timeline.title, timeline.classes, columns, timeline.change, rest, names, graph_first)
 
 
-GLYPHS: dict[Kind, str] = {
-    "made": "▪", "shared": "↳", "saved": "○", "modified": "✎", "unseen": "✎", "lost": "✂", "raised": "✗",
-    "accepted": "!", "fine": "✓",
-}  # fmt: skip
 BEFORE = "#1f7ad1"
 AFTER = {"bad": "solid #d2500f", "silent": "dashed #b8479f", "fine": "solid #1f7ad1"}
 """Borders of the bar; each color has a contrast of at least 3:1 to white and to black."""

@@ -347,7 +347,7 @@ def _highlights(frame: Frame, changes: States, versions: dict[Key, int | None]) 
 
 def _forecast(frame: Frame, sentences: Sentences) -> tuple[str, str] | None:
     """Return the forecast of a frame: the outcome and the badge's word; "raises-forward" if the program stops there."""
-    if frame.kind == "step" and frame.step and sentences.stops_in_forward(frame.step):
+    if frame.step and sentences.stops_in_forward(frame.step):
         return "raises-forward", forecast_word("raises-forward")
-    forecast = frame.step.forecast if frame.kind == "step" and frame.step else None
+    forecast = frame.step.forecast if frame.step else None
     return (forecast.outcome, forecast_word(forecast.outcome)) if forecast else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autograder.locale.translations import translated
-from autograder.tape.recording.schema import Recording, SavedEdge
+from autograder.tape.recording.schema import BackwardStep, Recording, SavedEdge
 from autograder.tape.recording.verdict_types import Place
 from autograder.view.playback import ChangeSet, Frame, Playback, lines_named_by_check
 from autograder.view.scene.blocks import LONGEST as LONGEST_NAME
@@ -43,7 +43,7 @@ class StateTracker:
         for storage in sorted(changed.storages):
             new |= self._storage(storage, frame)
         if frame.visit:
-            new |= self._gradient(frame)
+            new |= self._gradient(frame.visit)
         return new | self._code(frame)
 
     def line_key(self, place: Place) -> Key:
@@ -142,10 +142,8 @@ class StateTracker:
         """Return whether a saved tensor changed without a change of its counter."""
         return self.playback.condition(self.playback.saved[edge]) == "silent"
 
-    def _gradient(self, frame: Frame) -> States:
+    def _gradient(self, visit: BackwardStep) -> States:
         """Return backward's gradient at the visited node, and the right one if it differs."""
-        assert frame.visit
-        visit = frame.visit
         got, right = Key("got", visit.node), Key("right", visit.node)
         if visit.status == "raised":
             return {Key("stop", visit.node): translated("backward stops here"), got: "", right: ""}
@@ -158,7 +156,7 @@ class StateTracker:
 
     def _code(self, frame: Frame) -> States:
         """Return the marks in the code: lines that saved, lines that modified saved tensors, the line that failed."""
-        if frame.kind != "step" or not frame.step:
+        if frame.step is None:
             return {}
         step, error = frame.step, self.playback.recording.verdict.error
         marks = [(self.playback.saved[edge].place or step.place, "saved") for edge in step.saved]

@@ -55,7 +55,7 @@ def index_recording(recording: Recording) -> RecordingIndex:
     names = TensorNames(index.playback)
     for frame, changed in index.playback.play():
         index.shown |= changed.nodes
-        if frame.kind != "step" or not frame.step:
+        if frame.step is None:
             continue
         for write in frame.step.writes:
             index.harmed.update(write.harmed)

@@ -272,7 +272,7 @@ class ColumnMaker:
         names, unsaved = TensorNames(playback), None
         for frame, _ in playback.play():
             step = frame.step
-            if frame.kind != "step" or step is None or "__init__" in step.function:
+            if step is None or "__init__" in step.function:
                 continue
             for write in step.writes:
                 is_named = write.tensor is not None and names.has_name(write.tensor)

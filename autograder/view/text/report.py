@@ -66,9 +66,9 @@ def _steps(recording: Recording) -> list[list[str]]:
     for frame, _ in playback.play():
         if frame.kind == "end":
             continue
-        code = [f"{frame.number:>3}  {clip(frame.place.text, WIDTH)}"] if frame.kind == "step" and frame.place else []
+        code = [f"{frame.number:>3}  {clip(frame.step.place.text, WIDTH)}"] if frame.step else []
         sentences = f"     {join_sentences([words.describe(frame), *words.effects(frame)])}"
-        forecast = frame.step.forecast if frame.kind == "step" and frame.step else None
+        forecast = frame.step.forecast if frame.step else None
         steps.append([*code, sentences, *([f"     {_forecast(forecast.outcome)}"] if forecast else [])])
     return steps
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from autograder.locale.translations import join_names, join_sentences, localized, translatable, translated
-from autograder.tape.recording.schema import Recording, SavedEdge, Step, Write, unrecorded_writes
+from autograder.tape.recording.schema import BackwardStep, Recording, SavedEdge, Step, Write, unrecorded_writes
 from autograder.tape.recording.verdict_types import Outcome
 from autograder.view.playback import Frame, Playback, lines_named_by_check
 from autograder.view.shapes import clip
@@ -187,10 +187,10 @@ class Sentences:
         if not effect and _count_numbers(first) > NUMBERS:
             return Caption(self._short(frame), "", "", "", join_sentences([first, *facts]))
         event, meaning, left = [first], "", NUMBERS - _count_numbers(effect, first)
-        if not effect and len(facts) > (frame.kind == "step"):
+        if not effect and len(facts) > (frame.step is not None):
             meaning = next((fact for fact in reversed(facts) if _count_numbers(fact) <= left), "")
             left -= _count_numbers(meaning)
-        if frame.kind == "step" and frame.step:
+        if frame.step:
             event += [fact for fact in facts[:2] if fact != meaning and _count_numbers(fact) <= left][:1]
             given = [change.name for change in frame.step.names if change.tensor is not None]
             is_described = meaning in self.names.describe_changes(frame.step)
@@ -208,12 +208,11 @@ class Sentences:
 
     def _facts(self, frame: Frame) -> list[str]:
         """Return the sentences on the event of the frame, at least one."""
-        if frame.kind == "end":
-            return self._verdict()
-        if frame.kind == "visit":
-            return self._visit(frame)
-        assert frame.step
+        if frame.visit:
+            return self._visit(frame.visit)
         step = frame.step
+        if step is None:
+            return self._verdict()
         parts = [*self._writes.describe(step), *self.names.describe_changes(step)]
         parts += filter(None, [self._nodes(step), self._rebased(step), self._freed(step)])
         if self._stops(step):
@@ -224,7 +223,7 @@ class Sentences:
 
     def effects(self, frame: Frame) -> list[str]:
         """Return the effects of a frame's harmful modifications, the first MAX_NAMES and the number of others."""
-        if frame.kind != "step" or not frame.step:
+        if frame.step is None:
             return []
         harmed = dict.fromkeys(edge for write in frame.step.writes for edge in write.harmed)
         parts = [part for part in [self._named(frame.step)] if part]
@@ -341,10 +340,9 @@ class Sentences:
             return translated("Backward starts, frees {freed}, and stops with an error.", freed=freed)
         return translated("Backward runs, and then frees {freed}.", freed=freed)
 
-    def _visit(self, frame: Frame) -> list[str]:
+    def _visit(self, visit: BackwardStep) -> list[str]:
         """Return the sentences about backward's visit to a node."""
-        assert frame.visit
-        visit, node = frame.visit, self.playback.nodes[frame.visit.node]
+        node = self.playback.nodes[visit.node]
         leaf = node.name.endswith("AccumulateGrad")
         who = self.names.short(node.tensor)
         if visit.status == "raised":
@@ -405,11 +403,11 @@ def decisive_frame(recording: Recording, frames: list[Frame]) -> int:
     This is the last frame of the last line that a check names and that ran, else of the last write into the saved tensor
     of the first harm, else of the last harmful write, else of the error in forward, else of the verdict.
     """
-    last = {f.place: f.number for f in frames if f.kind == "step"}
+    last = {f.place: f.number for f in frames if f.step}
     indexes = [last[named.place] for named in recording.verdict.named if named.place in last]
     if indexes:
         return indexes[-1]
-    writes = [f for f in frames if f.kind == "step" and f.step and f.step.writes]
+    writes = [f for f in frames if f.step and f.step.writes]
     harmed = {f.number: {edge for write in f.step.writes for edge in write.harmed} for f in writes if f.step}
     known = [harm.edge for harm in recording.verdict.harms if any(harm.edge in edges for edges in harmed.values())]
     harmful = [number for number, edges in harmed.items() if (known[0] in edges if known else edges)]
