@@ -14,7 +14,6 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeVar
 
-from autograder.check.answer_cell import judged_run
 from autograder.check.learner import LearnerNames, current_names, use_names
 from autograder.check.message import Unsolved
 from autograder.locale.languages import bound
@@ -106,7 +105,6 @@ def plan_or_compare(plan: Plan) -> None:
         except Unsolved as wrong:
             from autograder.check.shown_message import is_learners_notebook, show_first
 
-            wrong.judged = judged_run(plan.name)
             if is_learners_notebook() and not wrong.printed:
                 show_first(wrong)
             raise

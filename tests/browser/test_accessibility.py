@@ -28,7 +28,7 @@ DRAW = "(scene) => graph.render({ model: { get: () => scene, on() {}, off() {} }
 def board():
     """Return the scene of a program as cards."""
     program = program_from_text("doubled", TEXT)
-    return board_scene(program, program.as_given, run(program, program.as_given), problem="")
+    return board_scene(program, program.as_given, run(program, program.as_given, {}, 2.0), problem="")
 
 
 SCENES = {

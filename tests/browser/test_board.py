@@ -51,8 +51,8 @@ window.model = (table, first) => {
 def show(page: Page, program) -> None:
     """Draw a program whose arrangements are in a table, as a page without a kernel does."""
     table = {}
-    for arrangement in arrangements(program):
-        ran = run(program, arrangement) if arrangement != program.as_given or not program.spare else None
+    for arrangement in arrangements(program, 300):
+        ran = run(program, arrangement, {}, 2.0) if arrangement != program.as_given or not program.spare else None
         table[arrangement.key] = msgspec.to_builtins(
             board_scene(program, arrangement, ran, problem="" if ran else "Begin.")
         )
@@ -143,7 +143,7 @@ def test_an_edited_line_is_sent(page):
     show(page, program)
     assert 0 == page.locator("[data-control=edit]").count()
     scene = msgspec.to_builtins(
-        board_scene(program, program.as_given, run(program, program.as_given), is_editable=True)
+        board_scene(program, program.as_given, run(program, program.as_given, {}, 2.0), is_editable=True)
     )
     page.evaluate("(s) => graph.render({ model: model({ a: s }, 'a'), el: document.querySelector('#here') })", scene)
     page.locator("[data-card='2'] [data-control=edit]").click()

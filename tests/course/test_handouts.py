@@ -5,6 +5,8 @@ import re
 import nbformat
 import pytest
 
+from autograder.check.message import Incorrect
+from autograder.course.author_cells import exercises_of
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.course.variants.declared_changes import (
@@ -19,7 +21,7 @@ from autograder.course.variants.declared_changes import (
 )
 from autograder.course.variants.handout import count_shared_answers
 from autograder.course.variants.variant import vary
-from autograder.course.variants.variant_proof import VariantProof
+from autograder.course.variants.variant_proof import VariantProof, names_after, verdict_on
 from autograder.course.variants.variant_record import FILE, VariantRecord, other_owners, read_record
 
 SOURCES = {path.parent.name: path for path in lessons(SOLUTIONS) if path.parent.name != "start"}
@@ -86,8 +88,15 @@ def test_students_get_different_notebooks(lesson):
 def test_every_answer_has_its_verdict_in_a_variant(lesson, seed, monkeypatch):
     """Stubs count as not attempted, right answers pass, and each wrong one is refused in the words that belong to the variant."""
     monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
-    proven = VariantProof(lesson, vary(read(SOURCES[lesson]), seed, read_changes(SOLUTIONS, lesson)), seed).prove()
+    varied = vary(read(SOURCES[lesson]), seed, read_changes(SOLUTIONS, lesson))
+    proven = VariantProof(lesson, varied, seed).prove()
     assert len(proven.exercises) >= 5
+    names = names_after(proven.setup)
+    for exercise in exercises_of(varied):
+        for wrong in exercise.of_kind("wrong"):
+            refusal = verdict_on(wrong.source, exercise.check, names, seed)
+            assert isinstance(refusal, Incorrect)
+            assert wrong.phrase in " ".join(str(refusal).split())
 
 
 def test_a_name_is_changed_where_it_is_the_variable():
@@ -199,9 +208,9 @@ def test_the_record_says_who_got_which(tmp_path):
     """A student's seed depends only on the course's seed and the name; adding students does not change the others."""
     changes = DeclaredChanges(names={"w": ("q",)})
     record = VariantRecord("7")
-    record = record.with_students("first", changes, {"ann": record.seed_of("ann")})
+    record = record.with_students("first", changes, {"ann": record.seed_of("ann")}, {})
     record.write(tmp_path)
-    again = read_record(tmp_path).with_students("first", changes, {"ben": record.seed_of("pair-1")})
+    again = read_record(tmp_path).with_students("first", changes, {"ben": record.seed_of("pair-1")}, {})
     assert {"ann": VariantRecord("7").seed_of("ann"), "ben": VariantRecord("7").seed_of("pair-1")} == again.students(
         "first", changes
     )
@@ -212,7 +221,7 @@ def test_the_record_says_who_got_which(tmp_path):
 def test_a_replaced_notebook_stays_known():
     """Students with another variant, and those who submitted the notebook of all, are named; their former ones are kept."""
     changes = DeclaredChanges()
-    record = VariantRecord("7").with_students("first", changes, {"ann": 1, "ben": 2})
+    record = VariantRecord("7").with_students("first", changes, {"ann": 1, "ben": 2}, {})
     replaced = record.replaced("first", {"ann": 3, "ben": 2, "cleo": 4, "dora": 5}, submitted=["ben", "cleo"])
     assert {"ann": 1, "cleo": None} == replaced
     record = record.with_students("first", changes, {"ann": 3, "cleo": 4}, replaced)
@@ -222,7 +231,7 @@ def test_a_replaced_notebook_stays_known():
 
 def test_a_record_that_does_not_fit_is_refused(tmp_path):
     """After a change of the declarations, notebooks cannot be created again, and a broken file is not treated as empty."""
-    VariantRecord("7").with_students("first", DeclaredChanges(), {"ann": 1}).write(tmp_path)
+    VariantRecord("7").with_students("first", DeclaredChanges(), {"ann": 1}, {}).write(tmp_path)
     with pytest.raises(VariantError, match="section first of variants.toml has changed"):
         read_record(tmp_path).students("first", DeclaredChanges(names={"w": ("q",)}))
     (tmp_path / FILE).write_text("{")

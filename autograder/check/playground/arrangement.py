@@ -78,11 +78,8 @@ class PlayProgram(msgspec.Struct, frozen=True):
         return {card.id: card for card in self.cards}[identity]
 
 
-MOST = 300  # the maximum number of offered arrangements of one program, which limits the size of a table of them
-
-
-def arrangements(program: PlayProgram, most: int = MOST) -> list[Arrangement]:
-    """Return the arrangements that are offered, the given one first.
+def arrangements(program: PlayProgram, most: int) -> list[Arrangement]:
+    """Return at most `most` arrangements that are offered, the given one first.
 
     For a program with spare cards, these are all orders of cards in which each name is bound before it is read, and
     that return. For other programs, each line is moved to each such place in each of its forms, with the other lines as
@@ -224,12 +221,8 @@ def _names(text: str) -> tuple[frozenset[str], frozenset[str]]:
 NAMES: dict[str, Any] = {"torch": torch, "nn": nn, "F": nn.functional}
 """The names that every program may use without an import, as in the lessons' first cells."""
 
-SECONDS = 2.0  # the time limit of one run of an arrangement, in seconds; an arrangement runs at least four times
 
-
-def run(
-    program: PlayProgram, arrangement: Arrangement, names: dict[str, Any] | None = None, seconds: float = SECONDS
-) -> Recording:
+def run(program: PlayProgram, arrangement: Arrangement, names: dict[str, Any], seconds: float) -> Recording:
     """Return the recording of the arrangement, with a verdict from several runs of its source, each of at most `seconds`.
 
     It may use `names` in addition to torch, nn and F; each run gets copies.
@@ -238,4 +231,4 @@ def run(
         ProgramError: it is not Python, or exceeds the time limit.
     """
     text = text_of(program, arrangement)
-    return record(text, file=program.name, names=NAMES | (names or {}), seconds=seconds)
+    return record(text, file=program.name, names=NAMES | names, seconds=seconds)

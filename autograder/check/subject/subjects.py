@@ -44,10 +44,6 @@ class TruncatedOutput(io.TextIOBase):
     def __init__(self, shown: TextIO) -> None:
         self._shown, self._written = shown, 0
 
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
     def write(self, text: str) -> int:
         """Pass on the text up to the limit; at the limit, write once that the rest is left out."""
         fits = max(MOST - self._written, 0)

@@ -138,12 +138,13 @@ class BookSite:
         first = next((block.source for block in blocks if isinstance(block, QuestionBlock)), "")
         if card:
             self.files[card] = preview_card(lesson.title, first, translated("What will this program do?"))
-        self._index_sections(f"{lesson.name}.html", sections)
-        self._write_blocks(writer)
+        self._write_blocks(writer, sections)
         return sections
 
-    def _write_blocks(self, writer: BlockPages) -> None:
-        """Add a notebook's pictures, and a page for each, to be embedded in other sites."""
+    def _write_blocks(self, writer: BlockPages, sections: Sequence[Section]) -> None:
+        """Add a notebook's text to the search, and its pictures, with a page for each, to be embedded in other sites."""
+        for section in sections:
+            self.search.add(f"{writer.lesson}.html#{section.id}", section.title, section.html, section.words)
         self.files |= writer.files
         self.embeds |= writer.embeds
         for name, html in writer.embeds.items():
@@ -157,8 +158,7 @@ class BookSite:
         self._page("page.html", f"{name}.html", title, sections=sections, whole=False)
         if any(section.questions for section in sections):
             self._page("page.html", f"outcomes/{name}.html", title, sections=sections, whole=True)
-        self._index_sections(f"{name}.html", sections)
-        self._write_blocks(writer)
+        self._write_blocks(writer, sections)
 
     def _write_atlas(self) -> None:
         atlas = load_atlas(json.loads(whole_table())["pytorch"])
@@ -186,10 +186,6 @@ class BookSite:
         return next(
             (html for name, html in asked.items() if name.endswith(f"/{TEASER}")), next(iter(asked.values()), "")
         )
-
-    def _index_sections(self, page: str, sections: Sequence[Section]) -> None:
-        for section in sections:
-            self.search.add(f"{page}#{section.id}", section.title, section.html, section.words)
 
     def _page(self, template: str, path: str, title: str, **given: Any) -> None:
         """Render a page, and complete the links inside its blocks for the page's folder."""

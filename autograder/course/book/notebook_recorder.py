@@ -130,7 +130,7 @@ def try_arrangements(name: str, source: str, space: Mapping[str, Any]) -> PlayTa
     return PlayTable(program, tuple(tried)) if len(tried) > 1 and tried[0].key == offered[0].key else None
 
 
-def _try(program: PlayProgram, arrangement: Arrangement, names: dict[str, Any] | None) -> TriedArrangement | None:
+def _try(program: PlayProgram, arrangement: Arrangement, names: dict[str, Any]) -> TriedArrangement | None:
     """Return the result of an arrangement; None if it cannot be run, in which case it is not offered."""
     try:
         recording = run(program, arrangement, names, SECONDS)
@@ -163,7 +163,7 @@ def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTa
 
 def _try_order(shell: BookShell, program: PlayProgram, order: Arrangement, check: str) -> TriedArrangement | None:
     """Return the result of an order, which the check judges if it is correct; None if it cannot be run."""
-    tried = _try(program, order, None)
+    tried = _try(program, order, {})
     if tried is None or tried.recording.verdict.outcome != "correct":
         return tried
     shell.run(answer_text(program, order))

@@ -21,8 +21,6 @@ from autograder.errors import InputError
 
 SEED = 0  # the fixed seed of an exercise's inputs, so that they are the same each time that the program is opened
 
-HELPERS = ("constant", "frozen", "indices", "leaf", "mask", "result")
-
 
 def find_program(name: str) -> PlayProgram:
     """Return the program of an exercise or a prediction.
@@ -76,11 +74,10 @@ def input_lines(check: str) -> Iterator[str]:
     """
     calls = (node for node in ast.walk(ast.parse(check)) if isinstance(node, ast.Call))
     call = next((call for call in calls if ast.unparse(call.func) == "check"), None)
-    known = {name: getattr(inputs, name) for name in HELPERS}
     drawn: dict[str, Any] = {}
     for keyword in call.keywords if call else ():
         if keyword.arg not in (None, "like", "given", "at_most", "without", "asked", "decisive", "afterwards"):
-            drawn[str(keyword.arg)] = eval(ast.unparse(keyword.value), {"__builtins__": {}}, known)
+            drawn[str(keyword.arg)] = eval(ast.unparse(keyword.value), vars(inputs) | {"__builtins__": {}})
     sizes: dict[str, int] = {}
     drawn = {name: _sized(value, sizes) for name, value in drawn.items()}
     arguments = Generator(SEED).arguments(drawn)

@@ -191,7 +191,7 @@ def _prove(assignment: str, notebooks: list[NotebookNode], changes: DeclaredChan
     for notebook in notebooks:
         check_numbers(notebook, seed, changes)
     varied = [vary(notebook, seed, changes) for notebook in notebooks]
-    return [VariantProof(assignment, notebook, seed).prove(wrong_too=False) for notebook in varied]
+    return [VariantProof(assignment, notebook, seed).prove() for notebook in varied]
 
 
 def release_for_all(assignment: str, sources: Path, config: Config, folder: Path, *, for_credit: bool = False) -> Path:

@@ -1,4 +1,4 @@
-"""The validation of one variant by running it: outcomes stay, stubs count as not attempted, right answers pass, wrong ones fail."""
+"""The validation of one variant by running it: outcomes stay, stubs count as not attempted, and right answers pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import functools
 import io
 import itertools
 import linecache
-import re
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ from autograder.check.learner import local_subject, use_names
 from autograder.check.message import Incorrect, NotAttempted, Unsolved
 from autograder.check.subject.inputs import use_seed
 from autograder.check.subject.subjects import LocalSubject
-from autograder.course.author_cells import Answer, AuthorExercise, exercises_of, questions_of, setup_of
+from autograder.course.author_cells import AuthorExercise, exercises_of, questions_of, setup_of
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, VariantError, with_choices
 from autograder.course.variants.variant import TAG, redraw_notebook
 from autograder.tape import record
@@ -82,21 +81,17 @@ class VariantProof:
         except Exception as error:
             raise VariantError(f"{name}, seed {seed}: its own cells raise {type(error).__name__}: {error}") from None
 
-    def prove(self, *, wrong_too: bool = True) -> ProvenVariant:
+    def prove(self) -> ProvenVariant:
         """Return the variant with a right answer to each exercise.
 
         Raises:
             VariantError: an answer has another verdict than the author declared; the message names it.
         """
-        return ProvenVariant(
-            self._setup, tuple(self._proven(exercise, wrong_too) for exercise in exercises_of(self._notebook))
-        )
+        return ProvenVariant(self._setup, tuple(map(self._proven, exercises_of(self._notebook))))
 
-    def _proven(self, exercise: AuthorExercise, wrong_too: bool) -> ProvenExercise:
+    def _proven(self, exercise: AuthorExercise) -> ProvenExercise:
         if exercise.stub and not isinstance(self._verdict(exercise.stub, exercise), NotAttempted):
             raise self._error(exercise, "the released stub counts as an attempt")
-        for answer in exercise.of_kind("wrong") if wrong_too else ():
-            self._check_wrong(answer, exercise)
         right = [answer.source for answer in exercise.of_kind("answer", "right")]
         right = sorted(right, key=lambda source: not source.startswith("# answer")) or self._own_solution(exercise)
         for source in right:
@@ -120,13 +115,6 @@ class VariantProof:
             elif is_grade(cell):
                 cells = []
         return ["\n".join(cells)] if cells else []
-
-    def _check_wrong(self, answer: Answer, exercise: AuthorExercise) -> None:
-        refusal = self._verdict(answer.source, exercise)
-        if not isinstance(refusal, Incorrect):
-            raise self._error(exercise, f"the wrong answer {answer.name!r} is not refused as wrong")
-        if answer.phrase not in re.sub(r"\s+", " ", str(refusal)):
-            raise self._error(exercise, f"the wrong answer {answer.name!r} is refused without {answer.phrase!r}")
 
     def _verdict(self, answer: str, exercise: AuthorExercise) -> Unsolved | None:
         return verdict_on(answer, exercise.check, self._names, self._seed)

@@ -6,7 +6,6 @@ import hashlib
 import secrets
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import msgspec
 
@@ -63,11 +62,7 @@ class VariantRecord(msgspec.Struct, frozen=True):
         }
 
     def with_students(
-        self,
-        assignment: str,
-        changes: DeclaredChanges,
-        students: dict[str, int],
-        replaced: Mapping[str, int | None] = MappingProxyType({}),
+        self, assignment: str, changes: DeclaredChanges, students: dict[str, int], replaced: Mapping[str, int | None]
     ) -> VariantRecord:
         """Return the record with more students, or with a new assignment; a replaced notebook remains among the former ones."""
         known = self.students(assignment, changes)

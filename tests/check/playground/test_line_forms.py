@@ -140,15 +140,15 @@ def outcome_in_plain_pytorch(text: str) -> str:
 
 def test_verdicts_agree_with_plain_pytorch(program):
     """Every arrangement that is offered has the outcome that PyTorch's own run and finite differences give it; three of them occur."""
-    offered = arrangements(program)
-    found = {one.key: run(program, one).verdict.outcome for one in offered}
+    offered = arrangements(program, 300)
+    found = {one.key: run(program, one, {}, 2.0).verdict.outcome for one in offered}
     assert {one.key: outcome_in_plain_pytorch(text_of(program, one)) for one in offered} == found
     assert {"raises-backward", "silently-wrong", "correct"} == set(found.values())
 
 
 def test_the_write_is_offered_at_each_place_in_each_form(program):
     """Where `i` is bound, the write may be placed: three places, four forms; the given program is first, and all differ."""
-    offered = arrangements(program)
+    offered = arrangements(program, 300)
     assert 12 == len(offered) == len({one.key for one in offered})
     assert program.as_given == offered[0]
     assert text_of(program, offered[0]) == "\n".join(line[4:] for line in FUNCTION.splitlines()[4:-1]) + "\n"
@@ -156,7 +156,7 @@ def test_the_write_is_offered_at_each_place_in_each_form(program):
 
 def test_orders_bind_before_they_read_and_end_in_the_return(unordered):
     """Each order that is offered runs in plain Python, and no order of the four lines that would run is missing."""
-    offered = {one.key for one in arrangements(unordered)} - {unordered.as_given.key}
+    offered = {one.key for one in arrangements(unordered, 300)} - {unordered.as_given.key}
     for key in offered:
         lines = [unordered.card(card).forms[0].text for card in key.split()]
         assert "return total" == lines[-1]
@@ -167,7 +167,7 @@ def test_orders_bind_before_they_read_and_end_in_the_return(unordered):
 
 def test_a_line_that_adds_in_place_stays_below_its_name():
     """`y += 1` reads `y`: above the line that binds it, Python would raise a NameError."""
-    offered = arrangements(program_from_lines("f", ["return y", "y += 1", "y = w * 2"], "def f(w):"))
+    offered = arrangements(program_from_lines("f", ["return y", "y += 1", "y = w * 2"], "def f(w):"), 300)
     assert {"", "2 0", "2 1 0"} == {one.key for one in offered}
 
 
@@ -185,14 +185,14 @@ def test_the_answer_is_a_function(unordered):
     buffer = torch.ones(2)
     assert [2.0, 2.0] == space["drain"](buffer, torch.ones(2)).tolist()
     assert [0.0, 0.0] == buffer.tolist()
-    assert "correct" == run(unordered, order).verdict.outcome
+    assert "correct" == run(unordered, order, {}, 2.0).verdict.outcome
 
 
 def test_an_edit_stands_in_place_of_the_form(program):
     """An edited line is run instead of the card's own text; the key does not change."""
     edited = msgspec.structs.replace(program.as_given, edits={"4": "i = i * 2"})
     assert "i = i * 2" in text_of(program, edited)
-    outcomes = [run(program, order).verdict.outcome for order in (program.as_given, edited)]
+    outcomes = [run(program, order, {}, 2.0).verdict.outcome for order in (program.as_given, edited)]
     assert ["raises-backward", "correct"] == outcomes
     assert edited.key == program.as_given.key
 
@@ -201,7 +201,7 @@ def test_all_of_it_is_json(program, unordered):
     """A program and its arrangements come back from JSON as they were."""
     for one in (program, unordered):
         assert one == msgspec.json.decode(msgspec.json.encode(one), type=PlayProgram)
-        offered = arrangements(one)
+        offered = arrangements(one, 300)
         assert offered == msgspec.json.decode(msgspec.json.encode(offered), type=list[Arrangement])
 
 
@@ -215,4 +215,4 @@ def test_what_cannot_be_played_with_says_why():
         program_from_function("Net", "class Net:\n    pass")
     program = program_from_text("early", "h = 1\nk = 2")
     with pytest.raises(ProgramError, match="is not Python"):
-        run(program, msgspec.structs.replace(program.as_given, edits={"1": "k = ("}))
+        run(program, msgspec.structs.replace(program.as_given, edits={"1": "k = ("}), {}, 2.0)

@@ -153,7 +153,7 @@ def test_lines_to_be_put_in_order_start_without_a_run():
     assert board.problem
     assert not board.is_editable
 
-    ordered = playground.scene(arrangements(program)[1])
+    ordered = playground.scene(arrangements(program, 300)[1])
     assert ("def twice(w):\n    h = w.exp()\n    return h", "correct") == (ordered.board.answer, ordered.outcome)
     playground.close()
 
