@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from autograder.course.book.block_pages import ROOT_PLACEHOLDER, BlockPages, Section
 from autograder.course.book.lesson_blocks import Block, ProseBlock, QuestionBlock
-from autograder.course.book.markdown_text import SearchIndex
+from autograder.course.book.markdown_text import search_entry
 from autograder.course.catalogue import Lesson
 from autograder.errors import html_with_code
 from autograder.locale.languages import SOURCE, language
@@ -97,7 +97,7 @@ class BookSite:
         self.options = options
         self.files: dict[str, str | bytes] = {}
         self.embeds: dict[str, str] = {}
-        self.search = SearchIndex()
+        self.search: list[tuple[str, str, str, str, str]] = []
         self.templates = page_templates()
         self.templates.globals["repository"] = options.repository
 
@@ -118,7 +118,7 @@ class BookSite:
         )
         self._write_index([lesson for lesson, _ in lessons], written, START in titles)
         self.files["words.js"] = self.templates.get_template("words.js").render()
-        self.files["search.js"] = self.search.script()
+        self.files["search.js"] = f"book.receiveIndex({json.dumps(self.search, ensure_ascii=False)});\n"
 
     def _write_lesson(
         self, lesson: Lesson, blocks: list[Block], lessons: Sequence[tuple[Lesson, Any]]
@@ -144,7 +144,8 @@ class BookSite:
     def _write_blocks(self, writer: BlockPages, sections: Sequence[Section]) -> None:
         """Add a notebook's text to the search, and its pictures, with a page for each, to be embedded in other sites."""
         for section in sections:
-            self.search.add(f"{writer.lesson}.html#{section.id}", section.title, section.html, section.words)
+            address = f"{writer.lesson}.html#{section.id}"
+            self.search.append(search_entry(address, section.title, section.html, section.words))
         self.files |= writer.files
         self.embeds |= writer.embeds
         for name, html in writer.embeds.items():
@@ -169,7 +170,7 @@ class BookSite:
         title = translated("What operations keep")
         self._page("atlas.html", "atlas.html", title, rows=rows, pytorch=atlas.pytorch)
         for name, anchor, words in rows:
-            self.search.add(f"atlas.html#{anchor}", name, words)
+            self.search.append(search_entry(f"atlas.html#{anchor}", name, words))
 
     def _write_index(self, lessons: list[Lesson], written: list[list[Section]], started: bool) -> None:
         questions = [[question for section in sections for question in section.questions] for sections in written]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 import tomllib
@@ -34,20 +33,13 @@ def synonyms(text: str) -> str:
     return " ".join(dict.fromkeys(word for pattern, group in _groups() if pattern.search(text) for word in group))
 
 
-class SearchIndex:
-    """Collects the entries of all pages of a language, without text that is shown only after an answer."""
+def search_entry(address: str, title: str, html: str, whole: str = "") -> tuple[str, str, str, str, str]:
+    """Return the entry for the initial text at an address, such as "glossary.html#Leaf", with the synonyms for its whole text.
 
-    def __init__(self) -> None:
-        self.entries: list[tuple[str, str, str, str, str]] = []
-
-    def add(self, address: str, title: str, html: str, whole: str = "") -> None:
-        """Add the initial text at an address, such as "glossary.html#Leaf", and the synonyms for its whole text."""
-        text = plain(html).removeprefix(title).lstrip()
-        self.entries.append((address, title, text, synonyms(title), synonyms(plain(whole))))
-
-    def script(self) -> str:
-        """Return the script."""
-        return f"book.receiveIndex({json.dumps(self.entries, ensure_ascii=False)});\n"
+    It contains no text that is shown only after an answer.
+    """
+    text = plain(html).removeprefix(title).lstrip()
+    return address, title, text, synonyms(title), synonyms(plain(whole))
 
 
 INLINE = re.compile(r"</?(?:a|b|code|del|em|span|strong)\b[^>]*>")  # inline tags, which do not separate words

@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -54,30 +55,22 @@ def count_shared_answers(proven: Mapping[int, list[ProvenVariant]], pairs: int =
     """
     every = list(itertools.permutations(sorted(proven), 2))
     tried = random.Random(0).sample(every, min(pairs, len(every)))
-    counts: dict[str, list[bool]] = {}
-    kinds: dict[str, bool] = {}
-    for giver, taker in tried:
-        for given, taken in zip(proven[giver], proven[taker], strict=True):
-            for exercise, fits in zip(taken.exercises, _fits(given, taken, taker), strict=True):
-                counts.setdefault(exercise.id, []).append(fits)
-                kinds[exercise.id] = exercise.is_prediction
-    exercises = {name: (len(fits), sum(fits)) for name, fits in counts.items()}
-    programs, predictions = (_total(exercises[name] for name in kinds if kinds[name] is kind) for kind in (False, True))
+    found = [
+        (taken.id, taken.is_prediction, verdict_on(given.answers[0], taken.check, names, taker) is None)
+        for giver, taker in tried
+        for one, other in zip(proven[giver], proven[taker], strict=True)
+        for names in [names_after(other.setup)]
+        for given, taken in zip(one.exercises, other.exercises, strict=True)
+    ]
+    exercises = {name: _count(fits for other, _, fits in found if other == name) for name, _, _ in found}
+    programs, predictions = (_count(fits for _, kind, fits in found if kind is each) for each in (False, True))
     return SharedAnswers(len(tried), programs, predictions, exercises)
 
 
-def _total(counts: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    tried, passed = zip((0, 0), *counts, strict=True)
-    return sum(tried), sum(passed)
-
-
-def _fits(given: ProvenVariant, taken: ProvenVariant, seed: int) -> list[bool]:
-    """Return, for each exercise, whether the answer passes."""
-    names = names_after(taken.setup)
-    return [
-        verdict_on(ours.answers[0], theirs.check, names, seed) is None
-        for ours, theirs in zip(given.exercises, taken.exercises, strict=True)
-    ]
+def _count(fits: Iterable[bool]) -> tuple[int, int]:
+    """Return the number of answers, and of those that pass."""
+    counts = Counter(fits)
+    return counts.total(), counts[True]
 
 
 FOLDER = "handouts"

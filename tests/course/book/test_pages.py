@@ -22,7 +22,7 @@ from autograder.course.book.make_book import (
     shared_files,
     write_book,
 )
-from autograder.course.book.markdown_text import SearchIndex, markdown_html, page_address, verdict_html
+from autograder.course.book.markdown_text import markdown_html, page_address, search_entry, verdict_html
 from autograder.errors import InputError, UnfinishedError
 from autograder.locale.translations import LanguageError
 from tests.course.book.small_course import NAME, SECRET
@@ -214,17 +214,14 @@ def test_the_search_finds_words_and_no_markup():
 
     The synonyms are those of its whole text, of which the entry does not show the part after a question.
     """
-    index = SearchIndex()
-    index.add("a.html#b", "B", "<p>two <code>words</code> &lt;/script&gt;</p>")
-    index.add("a.html#c", "叶子", "<h2>叶子</h2><p>需要<a href='#g'>梯度</a>的<code>w</code></p>")
-    index.add("a.html#d", "D", "", "Two frames of a GAN")
-    assert [("a.html#b", "B", "two words </script>"), ("a.html#c", "叶子", "需要梯度的w")] == [
-        entry[:3] for entry in index.entries[:2]
-    ]
-    assert "is_leaf" in index.entries[1][3]
-    assert "discriminator" in index.entries[2][4]
-    assert "RNN" not in index.entries[2][4]
-    assert index.script().startswith("book.receiveIndex([[")
+    first = search_entry("a.html#b", "B", "<p>two <code>words</code> &lt;/script&gt;</p>")
+    second = search_entry("a.html#c", "叶子", "<h2>叶子</h2><p>需要<a href='#g'>梯度</a>的<code>w</code></p>")
+    third = search_entry("a.html#d", "D", "", "Two frames of a GAN")
+    assert ("a.html#b", "B", "two words </script>") == first[:3]
+    assert ("a.html#c", "叶子", "需要梯度的w") == second[:3]
+    assert "is_leaf" in second[3]
+    assert "discriminator" in third[4]
+    assert "RNN" not in third[4]
 
 
 def test_a_script_gives_back_what_was_packed():

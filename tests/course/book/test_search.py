@@ -11,7 +11,7 @@ from autograder.course.book import block_pages, notebook_recorder
 from autograder.course.book.block_pages import Picture
 from autograder.course.book.book_site import page_templates
 from autograder.course.book.lesson_blocks import Choice, QuestionBlock
-from autograder.course.book.markdown_text import SearchIndex
+from autograder.course.book.markdown_text import search_entry
 from autograder.course.book.notebook_recorder import CellResult
 from autograder.course.paths import NOTEBOOKS
 from autograder.locale.languages import use_language
@@ -78,15 +78,14 @@ def pages(request):
 def test_each_searched_word_leads_to_the_lesson_that_treats_it(pages):
     """RNN, hidden state, checkpoint and the others are found in English, and their Chinese words in Chinese."""
     language_code, sections = pages
-    index = SearchIndex()
-    for name, parts in sections.items():
-        for part in parts:
-            index.add(name, part.title, part.html, part.words)
+    entries = [
+        search_entry(name, part.title, part.html, part.words) for name, parts in sections.items() for part in parts
+    ]
 
     def found(words):
         return {
             entry[0][:2]
-            for entry in index.entries
+            for entry in entries
             if all(re.search(rf"(?<![a-z]){re.escape(word)}", " ".join(entry[1:]), re.I) for word in words.split())
         }
 
