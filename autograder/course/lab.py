@@ -24,7 +24,7 @@ import nbformat
 
 from autograder.course.canonical import read, write
 from autograder.course.glossary_links import lesson_in_language
-from autograder.course.paths import HOME, NOTEBOOKS, ROOT, WORK, lessons
+from autograder.course.paths import HOME, NOTEBOOKS, ROOT, WORK, lessons, replace_file, write_files
 from autograder.errors import SetupError
 from autograder.locale.languages import SOURCE as SOURCE_LANGUAGE
 from autograder.locale.languages import VARIABLE
@@ -100,9 +100,7 @@ def hand_out(language_code: str = SOURCE_LANGUAGE) -> list[str]:
         return _copy_to_work(NOTEBOOKS, WORK)
     with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
         for path in lessons(NOTEBOOKS):
-            target = Path(folder) / path.relative_to(NOTEBOOKS)
-            target.parent.mkdir(exist_ok=True)
-            write(lesson_in_language(read(path), language_code), target)
+            write(lesson_in_language(read(path), language_code), Path(folder) / path.relative_to(NOTEBOOKS))
         return _copy_to_work(Path(folder), work_folder(language_code))
 
 
@@ -120,8 +118,7 @@ def _copy_to_work(released: Path, work: Path) -> list[str]:
             handed[name] = fresh
         elif handed.get(name) != fresh:
             kept.append(f"autograder: {translated(KEPT, name=name)}")
-    HOME.mkdir(exist_ok=True)
-    record_file.write_bytes(msgspec.json.encode(handed))
+    replace_file(record_file, msgspec.json.encode(handed))
     return kept
 
 
@@ -211,18 +208,16 @@ def _environment() -> dict[str, str]:
 
 
 def _write_settings(teacher: bool) -> None:
-    config = HOME / "jupyter" / "config"
     hidden = {f"@jupyter/nbgrader:{name}": not teacher for name in TEACHERS_PLUGINS}
     hidden["@jupyterlab/apputils-extension:announcements"] = True  # checks for news on the network at every start
     servers = {f"nbgrader.server_extensions.{name}": teacher for name in TEACHERS_SERVERS}
     servers |= {"nbgrader.server_extensions.validate_assignment": False, "autograder.course.short_validation": True}
-    _write(config / "labconfig" / "page_config.json", {"disabledExtensions": hidden})
-    _write(config / "jupyter_server_config.json", {"ServerApp": {"jpserver_extensions": servers}})
-
-
-def _write(path: Path, settings: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(settings)))
+    settings = {
+        "labconfig/page_config.json": {"disabledExtensions": hidden},
+        "jupyter_server_config.json": {"ServerApp": {"jpserver_extensions": servers}},
+    }
+    files = {name: msgspec.json.format(msgspec.json.encode(content)) for name, content in settings.items()}
+    write_files(HOME / "jupyter" / "config", files)
 
 
 def _wait_until_up(server: subprocess.Popen[bytes], address: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import difflib
-import json
 import logging
 import tempfile
 from pathlib import Path
@@ -19,7 +18,7 @@ from autograder.course.author_cells import explanations_of, lesson_minutes
 from autograder.course.canonical import canonical, read, write
 from autograder.course.catalogue import EXPLANATIONS
 from autograder.course.glossary_links import lesson_in_language, with_glossary_links
-from autograder.course.paths import LANGUAGES, NOTEBOOKS, ROOT, SOLUTIONS, VARIANTS, lessons
+from autograder.course.paths import LANGUAGES, NOTEBOOKS, ROOT, SOLUTIONS, VARIANTS, lessons, write_files
 from autograder.course.teaching import page as teachers_page
 from autograder.course.variants.declared_changes import read_changes
 from autograder.course.variants.variant import vary
@@ -81,9 +80,7 @@ def release() -> dict[str, int]:
     for path in lessons(NOTEBOOKS):
         if not (SOLUTIONS / path.relative_to(NOTEBOOKS)).exists():
             path.unlink()
-    for name, text in _explanations().items():
-        EXPLANATIONS.mkdir(exist_ok=True)
-        (EXPLANATIONS / name).write_text(text, "utf-8")
+    write_files(EXPLANATIONS, _explanations())
     (SOLUTIONS / "README.md").write_text(teachers_page(), "utf-8")
     return {path.stem: lesson_minutes(read(NOTEBOOKS / path.relative_to(folder))) for path in fresh}
 
@@ -118,13 +115,13 @@ def release_differences() -> list[str]:
     lines += [f"{path}: not released yet" for path in fresh.keys() - stored.keys()]
     for name, text in _explanations().items():
         path = EXPLANATIONS / name
-        lines += [] if path.is_file() and path.read_text("utf-8") == text else [f"{path.name}: its explanations differ"]
+        lines += [] if path.is_file() and path.read_bytes() == text else [f"{path.name}: its explanations differ"]
     for path in sorted(fresh.keys() & stored.keys()):
         lines += [f"{path}: {cell}" for cell in _differences(fresh[path], stored[path])]
     return lines
 
 
-def _explanations() -> dict[str, str]:
+def _explanations() -> dict[str, bytes]:
     """Return the explanations in solutions/ as JSON, by the name of their file."""
     texts = {}
     for path in lessons(SOLUTIONS):
@@ -134,7 +131,7 @@ def _explanations() -> dict[str, str]:
             for explanation in explanations_of(read(path))
         ]
     return {
-        f"{name}.json": json.dumps(msgspec.to_builtins(explanation), ensure_ascii=False, indent=1) + "\n"
+        f"{name}.json": msgspec.json.format(msgspec.json.encode(explanation), indent=1) + b"\n"
         for name, explanation in texts.items()
         if explanation
     }
@@ -150,7 +147,9 @@ def _differences(fresh: NotebookNode, stored: NotebookNode) -> list[str]:
     for kind, start, stop, other_start, other_stop in matcher.get_opcodes():
         if kind != "equal":
             cells = ours[start:stop] or theirs[other_start:other_stop]
-            lines += [f"cell {cell.id} {'differs' if kind == 'replace' else kind + 'd'}" for cell in cells]
+            lines += [
+                f"cell {cell.id} {'differs' if kind == 'replace' else kind.removesuffix('e') + 'ed'}" for cell in cells
+            ]
     return lines or ([] if fresh.metadata == stored.metadata else ["its metadata differs"])
 
 
