@@ -20,14 +20,14 @@ _listeners: dict[Event, list[Callable[..., None]]] = {"passed": [], "failed": []
 _wrong: dict[str, int | None] = {}  # prediction → the run of a cell that last showed it as wrong, without an error
 
 
-def _run() -> int | None:
+def current_run() -> int | None:
     """Return the number of the running cell; None outside of a notebook."""
     return getattr(get_ipython(), "execution_count", None)
 
 
 def record_wrong_prediction(prediction: str) -> None:
     """Keep `passed` in the same cell from printing that the exercise is correct."""
-    _wrong[prediction] = _run()
+    _wrong[prediction] = current_run()
 
 
 def listen(event: Event, *listeners: Callable[..., None]) -> None:
@@ -59,7 +59,7 @@ class PassedPlan(Plan):
 
     def compare(self, names: LearnerNames) -> None:
         """Print the line, unless a prediction of the same cell was wrong."""
-        wrong = [name for name, run in _wrong.items() if run == _run()]
+        wrong = [name for name, run in _wrong.items() if run == current_run()]
         if wrong:
             print(translated("{exercise}: not yet, because of {names}", exercise=self.name, names=", ".join(wrong)))
         else:

@@ -15,10 +15,9 @@ from typing import Any, ClassVar
 
 import msgspec
 import torch
-from IPython.core.getipython import get_ipython
 
 from autograder.check.demonstrations import demonstration
-from autograder.check.events import notify, record_wrong_prediction, show_passed
+from autograder.check.events import current_run, notify, record_wrong_prediction, show_passed
 from autograder.check.expected import BrokenExercise
 from autograder.check.learner import LearnerNames, current_names, find
 from autograder.check.message import VALIDATING, Incorrect, NotAnOutcome, NotAttempted
@@ -52,7 +51,7 @@ def show_program(
     The pictures of the second program and those after it in one run of a cell are folded. A live picture opens at the
     first step with `from_start`; the graph is open below the timeline then, or with `graph_first`.
     """
-    run = getattr(get_ipython(), "execution_count", None)
+    run = current_run()
     title = program.__name__ if run is not None and run == _last_run.get() else ""
     _last_run.set(run)
     show(recording, False, from_start, lambda: _playground(program), title=title, graph_first=graph_first)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.locale.translations import join_sentences, localized, translated
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Harm, Outcome, Problem, kind_of_fix, place_of_fix
+from autograder.tape.recording.verdict_types import Fix, Harm, Problem, kind_of_fix, place_of_fix
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_line
@@ -66,15 +66,13 @@ def _steps(recording: Recording) -> list[list[str]]:
     for frame, _ in playback.play():
         if frame.kind == "end":
             continue
-        code = [f"{frame.number:>3}  {clip(frame.step.place.text, WIDTH)}"] if frame.step else []
-        sentences = f"     {join_sentences([words.describe(frame), *words.effects(frame)])}"
-        forecast = frame.step.forecast if frame.step else None
-        steps.append([*code, sentences, *([f"     {_forecast(forecast.outcome)}"] if forecast else [])])
+        lines = [f"{frame.number:>3}  {clip(frame.step.place.text, WIDTH)}"] if frame.step else []
+        lines.append(f"     {join_sentences([words.describe(frame), *words.effects(frame)])}")
+        if frame.step and frame.step.forecast:
+            word = forecast_word(frame.step.forecast.outcome)
+            lines.append("     " + translated("If you call backward now: {forecast}.", forecast=word))
+        steps.append(lines)
     return steps
-
-
-def _forecast(outcome: Outcome) -> str:
-    return translated("If you call backward now: {forecast}.", forecast=forecast_word(outcome))
 
 
 def _tail(recording: Recording) -> list[str]:
