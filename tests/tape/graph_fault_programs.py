@@ -206,6 +206,17 @@ PROGRAMS = (
             w.grad.zero_()
         print(torch.stack(kept).norm())
         """, (("append(w.grad)", "append(w.grad.clone())"),)),
+    FaultyProgram("a generator that its own loss does not reach", "graph cut", "correct", """
+        maker, judge = nn.Linear(1, 2), nn.Linear(2, 1)
+        first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (maker, judge))
+        for _ in range(3):
+            judge.zero_grad()
+            (judge(torch.ones(3, 2)) - judge(maker(torch.ones(3, 1)))).pow(2).mean().backward()
+            second.step()
+            maker.zero_grad()
+            judge(maker(torch.ones(3, 1)).detach()).pow(2).mean().backward()  # fault
+            first.step()
+        """, ((".detach()", ""),)),
     FaultyProgram("a buffer that requires grad", "gradient that no optimizer uses", "correct", """
         class Scale(nn.Module):
             def __init__(self):

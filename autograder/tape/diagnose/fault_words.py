@@ -289,6 +289,13 @@ def leaves_of_losses(state: RunState, cut: Cut, in_losses: Container[int | None]
     return leaves_above(state, cut, _sources_in(cut, in_losses, len(state.flow.calls)) if cut.uses else None)
 
 
+def leaves_used_in(state: RunState, cut: Cut, nodes: Container[int | None]) -> set[int]:
+    """Return the ids of the tensors behind the values of a cut that these nodes use; none if no node uses one."""
+    if not any(node in nodes for node, *_ in cut.uses):
+        return set()
+    return leaves_above(state, cut, _sources_in(cut, nodes, -1))
+
+
 def nodes_of_losses(state: RunState) -> dict[int, GraphNode]:
     """Return the nodes that a backward call visited, and would visit without the cuts, by number."""
     flow, graph = state.flow, state.graph

@@ -18,6 +18,7 @@ from autograder.tape.diagnose.fault_words import (
     is_early_copy,
     leaves_above,
     leaves_of_losses,
+    leaves_used_in,
     name_of,
     nodes_of_losses,
     reached_elsewhere,
@@ -41,7 +42,16 @@ NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 
 
 def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
-    for find in (_without_history, _untrained, _detached_terms, _added_numbers, _penalties, _derivatives, _samples):
+    for find in (
+        _without_history,
+        _untrained,
+        _empty_steps,
+        _detached_terms,
+        _added_numbers,
+        _penalties,
+        _derivatives,
+        _samples,
+    ):
         yield from find(evidence)
 
 
@@ -130,6 +140,32 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
                 )
                 follows = join_messages((follows, also))
             yield _cut_fault(state, cut, follows, tensors)
+
+
+def _empty_steps(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the cuts because of which the last backward before a step reached no parameter of that step, if another call does."""
+    for step, (cut, tensors, call) in cut_steps(evidence.state).items():
+        follows = Message(
+            "cut.empty_step|The backward of {backward} computes no gradient for {names}, so the step of {step} changes nothing.",
+            backward=line_of(call.place, cut.place.file),
+            names=name_of(evidence.state, tensors, A_PARAMETER),
+            step=line_of(step, cut.place.file),
+        )
+        yield _cut_fault(evidence.state, cut, follows, tensors)
+
+
+def cut_steps(state: RunState) -> dict[Place, tuple[Cut, list[TrackedTensor], StartedBackward]]:
+    """Return, by line of a step without gradients, the cut between its parameters and the loss of the call before it."""
+    flow, found = state.flow, dict[Place, tuple[Cut, list[TrackedTensor], StartedBackward]]()
+    for step, held, count in flow.empty_steps:
+        call = flow.calls[count - 1] if count else None
+        below = state.graph.below(call.nodes) if call is not None else {}
+        ids = {one.id for one in held} - {node.tensor for node in below.values()}
+        for cut in flow.cuts.values() if call is not None else ():
+            lost = leaves_used_in(state, cut, below) & ids
+            if lost and not is_early_copy(cut) and call is not None:
+                found.setdefault(step, (cut, [one for one in held if one.id in lost], call))
+    return found
 
 
 def _places_of_nodes(state: RunState) -> set[Place]:

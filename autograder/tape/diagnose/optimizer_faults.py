@@ -26,6 +26,7 @@ from autograder.tape.diagnose.fault_words import (
     recorded_steps,
     tensors_of,
 )
+from autograder.tape.diagnose.graph_cut import cut_steps
 from autograder.tape.diagnose.shared_memory import COPIED_ONTO_THEMSELVES, SHARED
 from autograder.tape.diagnose.unused_updates import NO_EFFECT, USED_UP
 from autograder.tape.observe.left_gradients import LeftGradient
@@ -265,7 +266,8 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
         "and it was cleared before this line."
     )
     change = "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them."
-    for place, leaves in state.flow.cleared:
+    cut = cut_steps(state) if state.flow.cleared else {}
+    for place, leaves in (pair for pair in state.flow.cleared if pair[0] not in cut):
         yield CLEARED.about(state, leaves, place, effect, change, lost=place, nameless=ITS_PARAMETERS)
     for place, names in evidence.runs.left.emptied.items() if evidence.runs.excerpt is not None else ():
         yield CLEARED.at(place, effect, change, names=and_more(names, ITS_PARAMETERS))

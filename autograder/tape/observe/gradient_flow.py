@@ -145,7 +145,10 @@ class GradientFlow:
         self.used_twice: list[tuple[Place, TrackedTensor, Place]] = []
         self._writes = 0  # number of modifications that were searched for updates
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
-        self._before_step = 0, 0  # number of calls and of entries of `cleared` when the last step began
+        # the steps at which no parameter had a gradient, with the parameters and the number of calls before
+        self.empty_steps: list[tuple[Place, list[TrackedTensor], int]] = []
+        # number of calls and of entries of `cleared` and `empty_steps` when the last step began
+        self._before_step = 0, 0, 0
         # The last function call that began: its name, its tensor arguments, and its line.
         self.last_call: tuple[str, list[TrackedTensor], Place] | None = None
         # By line, gradients without a graph, and the line that adds a number computed from it to a loss.
@@ -388,7 +391,9 @@ class GradientFlow:
         for position, (_, tracked) in enumerate(parameters):
             self.first_held.setdefault(tracked.id, (len(self.calls), position))
         if self.steps.running_at is None:
-            self._before_step = len(self.calls), len(self.cleared)
+            self._before_step = len(self.calls), len(self.cleared), len(self.empty_steps)
+        if all(is_empty(tensor.grad) for tensor, _ in parameters):
+            self.empty_steps.append((here, [tracked for _, tracked in parameters], len(self.calls)))
         objects = {id(leaf.ref()) for leaf in self.steps.filled.values()}  # `p.data = …` does not change the object
         filled = [(tensor, tracked) for tensor, tracked in parameters if id(tensor) in objects]
         if filled and all(is_empty(tensor.grad) for tensor, _ in filled):
@@ -399,9 +404,9 @@ class GradientFlow:
 
     def end_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Process the end of a step. If its closure called backward, the step used those gradients, not cleared ones."""
-        calls, cleared = self._before_step
+        calls, cleared, empty = self._before_step
         if len(self.calls) > calls:
-            del self.cleared[cleared:]
+            del self.cleared[cleared:], self.empty_steps[empty:]
         self.steps.end_step(optimizer)
 
     def backward(

@@ -236,9 +236,8 @@ class OptimizerSteps:
         return tracked.id in self.constant and min(self._filled_before.get(tracked.id, {0})) > 0
 
     def _is_late(self, tracked: TrackedTensor) -> bool:
-        """Return whether a parameter with random values was made after the first optimizer."""
-        is_random = tracked.parameter and self.is_random(tracked)
-        return is_random and self.begun is not None and tracked.step > self.begun
+        """Return whether a parameter was made after the first optimizer."""
+        return tracked.parameter and self.begun is not None and tracked.step > self.begun
 
     def outlives(self, tracked: TrackedTensor) -> bool:
         """Return whether the gradient of a leaf is filled before several steps, so that no step makes it anew."""
