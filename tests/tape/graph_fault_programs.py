@@ -1236,8 +1236,8 @@ RIGHT = {
             g = g * 0.5
             return g
         def look(g):
-            size = g.norm()
-            seen.append(size)
+            g = g.norm()
+            seen.append(g)
         net, seen, x = nn.Linear(2, 1), [], torch.ones(2)
         net.bias.register_hook(halve)
         net.bias.register_hook(look)
@@ -1246,7 +1246,9 @@ RIGHT = {
             handle = net.weight.register_hook(halve)
             optimizer.zero_grad()
             x += 1
-            net(torch.stack([x] * 3)).pow(2).mean().backward()
+            same = []
+            for _ in range(3): same.append(x)
+            net(torch.stack(same)).pow(2).mean().backward()
             handle.remove()
             optimizer.step()
         """,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import A_PARAMETER, FaultKind, lines_with, name_of
+from autograder.tape.observe.forecast import UNSEEN
 from autograder.tape.recording.verdict_types import GraphFault
 
 _REGISTERS = re.compile(r"\.register_hook\(")
@@ -17,7 +18,9 @@ _REGISTERS = re.compile(r"\.register_hook\(")
 def _registered_again(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that registers a hook of the same leaf once more between two backward calls."""
     hooked = evidence.state.flow.hooked.values()
-    lines = Counter(lines_with(_REGISTERS, evidence.state)) if hooked else Counter()
+    calls = [call.call for call in evidence.state.backward_calls if call is not UNSEEN]
+    later = evidence.state.finished_steps[min(calls, default=0) :]
+    lines = Counter(step.place for step in later if step.place and _REGISTERS.search(step.place.text))
     if hooked and lines:
         yield REGISTERED_AGAIN.at(
             max(lines, key=lambda place: lines[place]),
@@ -47,6 +50,8 @@ def _without_result(evidence: Evidence) -> Iterator[GraphFault]:
         names = {argument.arg for argument in function.args.args}
         for node in (node for node in inside if isinstance(node, ast.Assign)):
             target = ast.unparse(node.targets[0])
+            if any(isinstance(use, ast.Name) and use.id == target and use.lineno > node.lineno for use in inside):
+                continue  # such as `g = g.cpu()` in front of `kept.append(g)`
             binds = lines_with(re.compile(rf"^{re.escape(target)} = "), evidence.state) if target in names else []
             ran = [place for place in binds if (place.file, place.line) == (file, node.lineno)]
             if ran:

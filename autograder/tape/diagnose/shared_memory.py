@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import FaultKind, lines_with, name_of
+from autograder.tape.diagnose.fault_words import FaultKind, name_of
 from autograder.tape.recording.verdict_types import GraphFault, line_of
 
 _FROM_MODULE = re.compile(r"(?P<target>[\w.]+)\.load_state_dict\((?P<source>[\w.]+)\.state_dict\(\)")
@@ -67,14 +67,17 @@ def _repeated(evidence: Evidence) -> Iterator[GraphFault]:
     for place, (tensor, count) in state.flow.repeated.items():
         name, part, _ = (state.name_of(tensor) or "").partition("[")
         append = rf"^{re.escape(name)}\.append\((.+?)\)(?: *#|$)" if part else rf"\.append\(({re.escape(name)})\)"
-        appended = lines_with(re.compile(append), state) if name and tensor.counter.version else []
-        if len(appended) > 1 and (argument := re.search(append, appended[0].text)) is not None:
+        texts = [step.place.text if name and step.place else "" for step in state.finished_steps]
+        found = {number: match[1] for number, text in enumerate(texts) if (match := re.search(append, text))}
+        rounds = list(found)[-count:]  # those of the last list
+        between = state.finished_steps[rounds[0] : rounds[-1]] if rounds else []
+        if any(write.memory is tensor.memory for step in between for write in step.writes):
             yield SHARED.at(
-                appended[0],
+                between[0].place or place,
                 "memory.appended|each round appends the same tensor, {name}, which is modified in place: {place} gets it "
                 "{count} times.",
                 "memory.append_copy|Append a copy: `{name}.clone()`.",
-                name=argument[1], place=line_of(place, appended[0].file), count=count,
+                name=found[rounds[0]], place=line_of(place, place.file), count=count,
             )  # fmt: skip
 
 
