@@ -161,7 +161,8 @@ def used_up_iterators(frame: FrameType) -> list[str]:
     """Return the variables that a frame reads or binds, and attributes of its `self`, that hold an iterator without items left."""
     variables = {name: frame.f_globals[name] for name in frame.f_code.co_names if name in frame.f_globals}
     variables |= frame.f_locals
-    owned = {f"self.{name}": value for name, value in getattr(variables.get("self"), "__dict__", {}).items()}
+    owner = variables.get("self")
+    owned = {f"self.{name}": value for name, value in vars(owner).items()} if _is_plain_object(owner) else {}
     return [name for name, value in {**variables, **owned}.items() if _is_used_up(value)]
 
 
