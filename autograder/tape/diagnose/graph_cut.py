@@ -158,12 +158,14 @@ def cut_steps(state: RunState) -> dict[Place, tuple[Cut, list[TrackedTensor], St
     """Return, by line of a step without gradients, the cut between its parameters and the loss of the call before it."""
     flow, found = state.flow, dict[Place, tuple[Cut, list[TrackedTensor], StartedBackward]]()
     for step, held, count in flow.empty_steps:
-        call = flow.calls[count - 1] if count else None
-        below = state.graph.below(call.nodes) if call is not None else {}
+        if not count or step in found:
+            continue
+        call = flow.calls[count - 1]
+        below = state.graph.below(call.nodes)
         ids = {one.id for one in held} - {node.tensor for node in below.values()}
-        for cut in flow.cuts.values() if call is not None else ():
+        for cut in flow.cuts.values():
             lost = leaves_used_in(state, cut, below) & ids
-            if lost and not is_early_copy(cut) and call is not None:
+            if lost and not is_early_copy(cut):
                 found.setdefault(step, (cut, [one for one in held if one.id in lost], call))
     return found
 

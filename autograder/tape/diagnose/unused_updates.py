@@ -78,9 +78,9 @@ def _used_up(evidence: Evidence) -> Iterator[GraphFault]:
             continue
         loops = around(tree, ast.For, place.line) if count > 1 else []
         rounds = max(loops, key=lambda loop: loop.lineno, default=None)
+        ran = {(line.file, line.line): line for line in lines_with(re.compile(re.escape(name)), evidence.state)}
         for use in dict.fromkeys(_uses(tree, name)):
             is_again = rounds is not None and made.lineno < rounds.lineno < use <= (rounds.end_lineno or 0)
-            ran = {(line.file, line.line): line for line in lines_with(re.compile(re.escape(name)), evidence.state)}
             if (place.file, use) in ran and (is_again or use > place.line):
                 yield USED_UP.at(
                     ran[place.file, use],

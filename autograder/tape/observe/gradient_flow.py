@@ -116,9 +116,8 @@ class GradientFlow:
         # by id of a leaf, the largest number of its hooks that are one function, and where that grew between two calls
         self._hooks: dict[int, int] = {}
         self.hooked: dict[int, tuple[TrackedTensor, int]] = {}
-        self.repeated: dict[
-            Place, tuple[TrackedTensor, int]
-        ] = {}  # by line, a tensor that a list contains several times
+        # by line that joins tensors, one that it is given several times, and how often
+        self.repeated: dict[Place, tuple[TrackedTensor, int]] = {}
         # by line of a backward call and name of an iterator, the number of calls at which it had no items left
         self.used_up: Counter[tuple[Place, str]] = Counter()
         self.shared: dict[Place, tuple[TrackedTensor, TrackedTensor]] = {}  # by line of `leaf.data = value`, both
@@ -183,7 +182,7 @@ class GradientFlow:
             self._access_gradient(name, inputs, sources, result, here)
         if name in _JOINS and len(inputs) > 2 and all(one is inputs[0] for one in inputs):
             self.repeated[here] = sources[0], len(inputs)
-        if name == "copy_" and self.steps.calls and "load_state_dict" in here.text:
+        if name == "copy_" and len(sources) == 2 and self.steps.calls and "load_state_dict" in here.text:
             first, second = sources
             is_same = first.memory is second.memory and first.start == second.start
             self.copied.setdefault(here, []).append(is_same)
