@@ -1091,6 +1091,16 @@ PROGRAMS = (
             (a * torch.ones_like(b)).pow(2).mean().backward()
             optimizer.step()
         """, (("a * torch.ones_like(b)", "a + b"),)),
+    FaultyProgram("parameter_replaced_before_each_step", "gradient cleared before the step", "correct", """
+        p = nn.Parameter(torch.randn(3))
+        optimizer = torch.optim.SGD([p], lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            p.pow(2).sum().backward()
+            p = nn.Parameter(torch.cat([p.detach(), torch.randn(1)]))  # fault
+            optimizer.param_groups[0]["params"][0] = p
+            optimizer.step()
+        """, (("    p = nn", "    optimizer.step()\n    p = nn"), ("[0] = p\n    optimizer.step()", "[0] = p"))),
     FaultyProgram("parameter_replaced_before_the_step", "gradient cleared before the step", "correct", """
         p = nn.Parameter(torch.randn(3))
         optimizer = torch.optim.SGD([p], lr=0.1)

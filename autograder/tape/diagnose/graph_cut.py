@@ -157,12 +157,13 @@ def _empty_steps(evidence: Evidence) -> Iterator[GraphFault]:
 def cut_steps(state: RunState) -> dict[Place, tuple[Cut, list[TrackedTensor], StartedBackward]]:
     """Return, by line of a step without gradients, the cut between its parameters and the loss of the call before it."""
     flow, found = state.flow, dict[Place, tuple[Cut, list[TrackedTensor], StartedBackward]]()
+    replaced = {new.id for _, new in flow.steps.replaced}
     for step, held, count in flow.empty_steps:
         if not count or step in found:
             continue
         call = flow.calls[count - 1]
         below = state.graph.below(call.nodes)
-        ids = {one.id for one in held} - {node.tensor for node in below.values()}
+        ids = {one.id for one in held} - {node.tensor for node in below.values()} - replaced
         for cut in flow.cuts.values():
             lost = leaves_used_in(state, cut, below) & ids
             if lost and not is_early_copy(cut):

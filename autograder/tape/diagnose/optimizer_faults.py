@@ -87,7 +87,8 @@ def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
             "optimizer.pass_other|Pass the other parameters to one of the two optimizers.",
         )  # fmt: skip
         return
-    foreign = _names_of_foreign(evidence)
+    # The line that replaces a parameter before the step is named.
+    foreign = _names_of_foreign(evidence) | {state.name_of(old) for old, _ in steps.replaced}
     places: dict[Place, list[TrackedTensor]] = {}
     for tracked in steps.unoptimized.values():
         if (made := _made_at(state, tracked)) is not None and state.name_of(tracked) not in foreign:

@@ -91,7 +91,9 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
     targets = at.targets[0].elts if isinstance(at.targets[0], ast.Tuple) else at.targets[:1]
     names = [source.of(target) for target in targets]
     for made, given in optimizers(source):
-        for held in (text for name in names for text in (f"*{name}.parameters()", name)):
+        present = {source.of(node) for node in source.nodes(ast.expr, given)}
+        missing = [name for name in names if name not in present]
+        for held in (text for name in missing for text in (f"*{name}.parameters()", name)):
             edit = source.replace(given, f"[*{source.of(given)}, {held}]")
             yield (edit,)
             if source.stands_alone(at):
