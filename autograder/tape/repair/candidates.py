@@ -22,10 +22,10 @@ from autograder.tape.repair.kinds import (
 from autograder.tape.repair.names_in_code import unread_loop_variables
 
 # Kinds that can fix an optimizer's step between a forward pass and its backward; tried first if a step is the cause.
+DETACHED: tuple[Kind, ...] = (carried_state.detach_state, carried_state.detach_shared)
 AROUND_A_STEP: tuple[Kind, ...] = (
     carried_state.recompute_cached,
-    carried_state.detach_state,
-    carried_state.detach_shared,
+    *DETACHED,
     order.both_losses_first,
     order.inline_both_updates,
     order.repeat_forward,
@@ -96,18 +96,21 @@ def changed_texts(program: BrokenProgram) -> Iterator[tuple[int, Candidate, str]
 def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
     """Return all proposed changes with the ranks of their kinds, most likely first.
 
-    If an optimizer's step is the cause, or a graph was used twice, kinds for several backward calls come first. Within
-    these groups, changes in the code blocks of the verdict come first.
+    If an optimizer's step is the cause, or a graph was used twice, kinds for several backward calls come first, those
+    that detach a value last unless a graph was used twice. Within these groups, changes in the code blocks of the verdict
+    come first.
     """
     proposed = [(rank, candidate) for rank, kind in enumerate(KINDS) for candidate in proposals(kind, program)]
     steps = any("step" in called_in(statement) for statement in program.suspects)
-    steps = steps or "second time" in program.verdict.error_message
+    is_reused = "second time" in program.verdict.error_message
+    steps = steps or is_reused
     around = map(program.source.block, [*program.suspects, *(saver for saver, _ in program.saving_statements)])
     spans = [program.source.span(statement) for block in around for statement in block]
 
-    def unlikely(pair: tuple[int, Candidate]) -> tuple[bool, bool]:
+    def unlikely(pair: tuple[int, Candidate]) -> tuple[bool, bool, bool]:
         is_suspect = any(start <= edit.start <= stop for edit in pair[1].edits for start, stop in spans)
-        return steps and KINDS[pair[0]] not in AROUND_A_STEP, not is_suspect
+        kind = KINDS[pair[0]]
+        return steps and kind not in AROUND_A_STEP, steps and not is_reused and kind in DETACHED, not is_suspect
 
     return sorted(dict.fromkeys([*join_by_kind(program, proposed), *proposed]), key=unlikely)
 

@@ -14,6 +14,7 @@ from autograder.tape.repair.kinds.order import calls_backward, needed_for
 from autograder.tape.repair.names_in_code import carried_names, names_bound, names_loaded, paths_in
 
 KIND = translatable("detach the carried state")
+CONSTANT = {"shape", "size", "dim", "ndim", "numel", "device", "dtype", "detach", "data", "item", "tolist"}
 
 
 def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
@@ -187,6 +188,9 @@ def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
 
 
 def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
-    """Return the names whose values the statement uses, without called functions."""
-    loaded = (name for name in source.nodes(ast.Name, statement) if isinstance(name.ctx, ast.Load))
-    return [name for name in loaded if getattr(source.parents[name], "func", None) is not name]
+    """Return the names whose values with history the statement uses, without called functions."""
+    loaded = [name for name in source.nodes(ast.Name, statement) if isinstance(name.ctx, ast.Load)]
+    used = ((name, source.parents[name]) for name in loaded)
+    return [
+        name for name, user in used if vars(user).get("func") is not name and vars(user).get("attr") not in CONSTANT
+    ]

@@ -29,7 +29,8 @@ def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
                 between = block[block.index(step) + 1 : block.index(last)]
                 carried = [one for one in between if clears(one) or isinstance(one, MADE)]
                 yield from moved_up(program.source, first, [*carried, last])
-                yield from restricted_to_inputs(program.source, step, last)
+                steps = [one for one in movable(program) if one in block and step.lineno <= one.lineno < last.lineno]
+                yield from restricted_to_inputs(program.source, steps or [step], last)
 
 
 def first_of_earlier(block: list[ast.stmt]) -> ast.stmt | None:
@@ -61,17 +62,16 @@ def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) ->
         yield Candidate(KIND, (*removed, source.insert_before(first, text)))
 
 
-def restricted_to_inputs(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iterator[Candidate]:
-    """Yield the move of the step after the second backward, restricted to the inputs that the following step trains."""
-    block = source.block(last)
-    step_call = next((call for one in block[block.index(last) + 1 :] for call in calls_of(one, "step")), None)
+def restricted_to_inputs(source: EditableSource, steps: list[ast.stmt], last: ast.stmt) -> Iterator[Candidate]:
+    """Yield the move of steps after the last backward, restricted to the inputs that the following step trains."""
+    block, moved = source.block(last), "\n".join(source.dedented(step) for step in steps)
+    later = [one for statement in block[block.index(last) :] for one in calls_of(statement, "step")]
     for call in calls_of(last, "backward"):
-        if step_call is not None and isinstance(step_call.func, ast.Attribute):
-            groups = f"{source.of(step_call.func.value)}.param_groups"
-            inputs = f'inputs=[p for group in {groups} for p in group["params"]]'
-            text = source.apply_to(last, [source.add_argument(call, inputs)])
-            moved = source.insert_after(last, source.dedented(step))
-            yield Candidate(KIND, (source.delete(step), source.replace(last, text), moved))
+        following = (one.func for one in later if one.lineno > call.lineno and isinstance(one.func, ast.Attribute))
+        if (step := next(following, None)) is not None:
+            inputs = f'inputs=[p for group in {source.of(step.value)}.param_groups for p in group["params"]]'
+            restricted = source.add_argument(call, inputs)
+            yield Candidate(KIND, (*map(source.delete, steps), restricted, source.insert_after(last, moved)))
 
 
 def inline_both_updates(program: BrokenProgram) -> Iterator[Candidate]:

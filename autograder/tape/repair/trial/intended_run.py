@@ -161,6 +161,8 @@ class UnusedGradients:
         for leaf, key in zip(call.targets, call.keys, strict=True) if not call.returns else ():
             if leaf.is_leaf:
                 self._waiting.setdefault(id(leaf), (leaf, key, []))[2].append(len(self._calls) - 1)
+            if isinstance(leaf, torch.nn.Parameter) and leaf.grad is not None and not leaf.grad.any():
+                self._used.add((self._calls[-1].line, id(leaf)))  # a step leaves the values as they are
 
     def end(self, is_cut: bool) -> set[int]:
         """Return the ids of the leaves whose last gradients the program would have cleared, as it did after earlier calls of the lines.
