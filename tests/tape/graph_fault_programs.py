@@ -938,6 +938,13 @@ PROGRAMS = (
         a += 1
         (a * b).sum().backward()
         """, (("h.chunk(2)", "h[0], h[1]"),)),
+    FaultyProgram("part_of_a_row", "tensor that a later line cannot use", "raises-forward", """
+        h = torch.rand(2, 2, requires_grad=True) * 2
+        rows = h.unbind()  # fault
+        start = rows[0].view(2)[:1]
+        start += 1
+        (rows[0] * rows[1]).sum().backward()
+        """, (("h.unbind()", "h[0], h[1]"),)),
     FaultyProgram("view_of_a_weight_that_is_converted", "tensor that a later line cannot use", "raises-forward", """
         net = nn.Linear(2, 2)
         torch.__future__.set_swap_module_params_on_conversion(True)

@@ -351,6 +351,8 @@ def test_an_update_of_a_parameter_is_not_advised_to_use_a_copy():
     assert "Call backward() before line 5, or compute the loss again after it." in " ".join(
         view.as_screen(updated).split()
     )
+    twice = record("\n".join([*UPDATED[:5], *UPDATED[4:]]).replace("w * w", "w * w * w"))
+    assert "before line 5, or compute the loss again after line 6." in " ".join(view.as_screen(twice).split())
     assert "modify a copy" not in view.as_screen(updated)
     assert "modify a copy" in view.as_screen(copied)
 

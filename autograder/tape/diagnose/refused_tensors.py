@@ -27,6 +27,7 @@ INFERENCE = ("nference tensor", "InferenceMode")
 SWAPPED = re.compile(r"Couldn't swap (\w+\.(\w+))")
 FOR_NUMPY = "Can't call numpy() on Tensor that requires grad"
 VIEW = ("view was created in no_grad mode", "function that returns multiple views")
+SEVERAL = ("split", "chunk", "unbind", "split_with_sizes")  # the ends of names of functions that return several views
 VIEW_IN_FUNCTION = "created inside a custom Function"
 # The effect and the change of a tensor that a later line cannot use.
 INFERRED = (
@@ -111,6 +112,8 @@ def _made_elsewhere(
 ) -> Iterator[GraphFault]:
     """Yield the line that made the first of these tensors, unless it is the line that cannot use it."""
     for tracked in tensors[:1]:
+        if texts == ONE_OF_SEVERAL_VIEWS:
+            tracked = _part_of(tracked)
         if (made := state.made_at(tracked)) is not None and made != at:
             # A view of a view may have another shape than its base.
             is_part = texts == ONE_OF_SEVERAL_VIEWS and tracked.origin is not None
@@ -119,6 +122,14 @@ def _made_elsewhere(
                 made, *texts, name=name_of(state, [tracked], nameless), place=line_of(at, made.file),
                 base=name_of(state, [base] if base else [], Message("view.the_base|the base")),
             )  # fmt: skip
+
+
+def _part_of(tracked: TrackedTensor) -> TrackedTensor:
+    """Return the tensor that one call returned with others, of those that a tensor is a view of; without one, itself."""
+    part = tracked
+    while part.origin is not None and not part.origin[1].endswith(SEVERAL):
+        part = part.origin[0]
+    return part if part.origin is not None else tracked
 
 
 def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFault]:

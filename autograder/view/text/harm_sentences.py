@@ -175,14 +175,35 @@ def words_on_saves(harm: Harm, recording: Recording) -> str:
             "{kept}. Save a copy of {tensor} with `.clone()`, or run {lines} first.",
             kept=kept, tensor=harmed_tensor(harm), lines=lines,
         )  # fmt: skip
+    places = _updates(edge, leaves, recording) or harm.mutated_at
+    first, last = line_labels((places[0], places[-1]), recording.programs[0].file)
+    if places[0] != places[-1]:
+        return translated(
+            "{kept}. Call backward() before {first}, or compute the loss again after {last}.",
+            kept=kept, first=first, last=last,
+        )  # fmt: skip
     return translated(
-        "{kept}. Call backward() before {lines}, or compute the loss again after it.", kept=kept, lines=lines
+        "{kept}. Call backward() before {lines}, or compute the loss again after it.", kept=kept, lines=first
     )
+
+
+def _updates(edge: SavedEdge, leaves: set[int], recording: Recording) -> tuple[Place, ...]:
+    """Return the lines that modified leaves which the backward call of a saved tensor needs, from its save to this call."""
+    of_leaves = {saved.id for saved in recording.saved if saved.tensor in leaves}
+    places = {place for harm in recording.verdict.harms if harm.edge in of_leaves for place in harm.mutated_at}
+    start = next((step.index for step in recording.steps if edge.id in step.saved), 0)
+    steps = recording.steps[start : _call_of(edge, recording)]
+    return tuple(write.place for step in steps for write in step.writes if write.place in places)
+
+
+def _call_of(edge: SavedEdge, recording: Recording) -> int | None:
+    """Return the step whose backward call used a saved tensor, or None if it is not known."""
+    return next((visit.step for visit in recording.backward if visit.node == edge.node), None)
 
 
 def _precedes_loss(edge: SavedEdge, recording: Recording) -> bool:
     """Return whether an operation on the way to the loss modified a saved tensor, as a look-up with max_norm does."""
-    called = next((visit.step for visit in recording.backward if visit.node == edge.node), None)
+    called = _call_of(edge, recording)
     root = next((visit.node for visit in recording.backward if visit.step == called), edge.node)
     writing = (step for step in recording.steps if any(edge.id in write.harmed for write in step.writes))
     return any(step.nodes and max(step.nodes) < root for step in writing)
