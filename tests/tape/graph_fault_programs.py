@@ -570,6 +570,15 @@ PROGRAMS = (
             loss.backward()
             optimizer.step()
         """, ((".sample()", ".rsample()"),)),
+    FaultyProgram("a latent value that is drawn while nothing is recorded", "graph cut", "correct", """
+        enc, dec = nn.Linear(2, 4), nn.Linear(2, 2)
+        for _ in range(2):
+            mean, log_scale = enc(torch.ones(3, 2)).chunk(2, 1)
+            with torch.no_grad():
+                scale = log_scale.exp()
+                z = mean + torch.randn_like(scale) * scale  # fault
+            ((dec(z) - 1).pow(2).mean() + mean.pow(2).mean() + log_scale.pow(2).mean()).backward()
+        """, (("with torch.no_grad():", "if True:"),)),
     FaultyProgram("a second derivative whose graph is freed", "graph used again", "raises-backward", """
         net = nn.Sequential(nn.Linear(1, 4), nn.Tanh(), nn.Linear(4, 1))
         x = torch.ones(3, 1, requires_grad=True)
@@ -1390,6 +1399,17 @@ RIGHT = {
         action = normal.sample()
         value = critic(torch.cat([state, action], 1))
         (value.pow(2).mean() - (normal.log_prob(action) * value.detach()).mean()).backward()
+        """,
+    "an action that is tried for a loss of the critic, and a target with noise": """
+        actor, critic = nn.Linear(2, 4), nn.Linear(4, 1)
+        state = torch.ones(3, 2)
+        mean, log_scale = actor(state).chunk(2, 1)
+        with torch.no_grad():
+            tried = mean + torch.randn_like(mean) * log_scale.exp()
+            target = mean + 0.1 * torch.randn_like(mean)
+        critic(torch.cat([state, tried], 1)).pow(2).mean().backward()
+        value = critic(torch.cat([state, mean], 1)).mean() + (mean - target).pow(2).mean()
+        (log_scale.pow(2).mean() - value).backward()
         """,
     "numbers of a normal distribution whose parameters are constants": """
         net = nn.Linear(2, 1)

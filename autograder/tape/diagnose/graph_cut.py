@@ -28,7 +28,7 @@ from autograder.tape.diagnose.fault_words import (
     uses_log_probabilities,
     words_on_cut,
 )
-from autograder.tape.observe.gradient_flow import Cut, StartedBackward
+from autograder.tape.observe.gradient_flow import NO_GRAD, Cut, StartedBackward
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
@@ -265,13 +265,21 @@ def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _samples(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the lines that draw a value of a loss with `Normal.sample`, unless the program computes log probabilities of samples."""
+    """Yield the lines that draw a value of a loss with `Normal.sample`, or of a mean and a scale that are in the same loss.
+
+    A program that computes log probabilities of samples is left out.
+    """
     state = evidence.state
     if not state.flow.drawn or uses_log_probabilities(evidence):
         return
-    below = state.graph.below(node for call in state.flow.calls for node in call.nodes)
+    losses = [state.graph.below(call.nodes) for call in state.flow.calls]
     for cut in state.flow.drawn.values():
-        if ".sample(" in cut.place.text and any(node in below for node, *_ in cut.uses):
+        is_sample = ".sample(" in cut.place.text
+        parts = {node for _, node in cut.sources.values()} if cut.how == NO_GRAD and not is_sample else set()
+        if any(
+            any(node in below for node, *_ in cut.uses) and (is_sample or not parts.isdisjoint(below))
+            for below in losses
+        ):
             follows = Message("cut.drawn|a loss is computed from it, and its gradient does not contain this path.")
             yield _cut_fault(state, cut, follows, cut.values)
 

@@ -40,6 +40,8 @@ _TAKES_VALUES = {"data", "detach", "detach_", "item", "tolist", "numpy", "__arra
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
 _JOINS = {"stack", "cat", "concat", "concatenate", "vstack", "hstack"}
 _UPDATE = re.compile(r"step|grad|update")
+_DRAWS = re.compile("randn|normal")
+_PRODUCTS = {"mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"}
 _READS_ONLY = re.compile(r"zero_grad|clip_grad")  # methods that read gradients without a use of their values
 
 
@@ -130,7 +132,9 @@ class GradientFlow:
         self._written: dict[Memory, Cut] = {}  # by memory of a leaf, the line that wrote a value with a graph into it
         # The last value with a graph in each storage, or the last value that left it.
         self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
-        self.drawn: dict[Place, Cut] = {}  # by line, the cuts by which `Normal.sample` draws (PyTorch 2.13)
+        # by line, the cuts by which `Normal.sample` draws (PyTorch 2.13), and those by scaled noise while recording is off
+        self.drawn: dict[Place, Cut] = {}
+        self._noise, self._scaled = set[Memory](), set[Memory]()
         self.new_leaves: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
         # ids of tensors that did not require grad when an operation of the graph used them
         self.constant: set[int] = set()
@@ -190,6 +194,8 @@ class GradientFlow:
         self._follow_update(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
         self._remember([pair for pair in results if not sources or self.steps.is_random(pair[1])])
+        if not torch.is_grad_enabled():
+            self._scale_noise(name, sources, results)
         if name in _NO_USE or name.endswith(_OF_SHAPE):
             return
         if len(inputs) > 1 and node_of(inputs[1]) is not None and (memory := self._memory_of_leaf(name, sources)):
@@ -215,8 +221,19 @@ class GradientFlow:
             return
         elif asking and (results or _returns_python_values(result)):
             self._cut_off(name, asking, results, result, here)
+            if any(source.memory in self._scaled for source in sources) and (here, NO_GRAD) in self.cuts:
+                self.drawn[here] = self.cuts[here, NO_GRAD]
         elif (cut := self.origin(sources) or self._cut_behind_numbers(name, results, numbers)) is not None:
             self._pass_on(name, cut, sources, results, result, here)
+
+    def _scale_noise(self, name: str, sources: list[TrackedTensor], results: list[Any]) -> None:
+        """Note noise that is drawn while recording is off, and its products with values that had a graph."""
+        memories = {tracked.memory for _, tracked in results}
+        if _DRAWS.search(name):
+            self._noise |= memories
+        elif name in _PRODUCTS and any(source.memory in self._noise for source in sources):
+            had_graph = any(source.requires_grad or source.id in self._of_value for source in sources)
+            self._scaled |= memories if had_graph else set()
 
     def _cut_off(self, name: str, asking: list[TrackedTensor], results: list[Any], result: object, here: Place) -> None:
         """Process a call whose results do not have the graph of its arguments."""
