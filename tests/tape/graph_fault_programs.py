@@ -137,6 +137,23 @@ PROGRAMS = (
             optimizer.step()
             target.load_state_dict(net.state_dict())  # fault
         """, (("copy.copy(net)", "copy.deepcopy(net)"),)),
+    FaultyProgram("a target network that becomes the network after a copy", "copy onto itself", "correct", """
+        class Agent:
+            def __init__(self):
+                self.net, self.target = nn.Linear(2, 1), nn.Linear(2, 1)
+
+            def update(self):
+                self.target.load_state_dict(self.net.state_dict())  # fault
+                self.target = self.net
+
+        agent = Agent()
+        optimizer = torch.optim.SGD(agent.net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (agent.net(torch.ones(3, 2)) - agent.target(torch.ones(3, 2)).detach() - 1).pow(2).mean().backward()
+            optimizer.step()
+            agent.update()
+        """, (("\n        self.target = self.net", ""),)),
     FaultyProgram("a target network that gets the memory of the network", "values without a copy", "correct", """
         net, target = nn.Linear(2, 1), nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

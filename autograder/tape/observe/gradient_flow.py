@@ -123,8 +123,9 @@ class GradientFlow:
         # by line of a backward call and name of an iterator, the number of calls at which it had no items left
         self.used_up: Counter[tuple[Place, str]] = Counter()
         self.shared: dict[Place, tuple[TrackedTensor, TrackedTensor]] = {}  # by line of `leaf.data = value`, both
-        # by line that copies a state into a module after a step, whether each tensor was copied onto itself
-        self.copied: dict[Place, list[bool]] = {}
+        # by line that copies a state into a module after a step, and by number of backward calls before it, whether each
+        # tensor was copied onto itself
+        self.copied: dict[Place, dict[int, list[bool]]] = {}
         self._of_value: dict[int, Cut] = {}
         self._behind: dict[int, frozenset[int]] = {}  # by id of such a value, the sources of its cut that it came from
         self._of_number: dict[float, Cut] = {}
@@ -189,7 +190,7 @@ class GradientFlow:
         if name == "copy_" and len(sources) == 2 and self.steps.calls and "load_state_dict" in here.text:
             first, second = sources
             is_same = first.memory is second.memory and first.start == second.start
-            self.copied.setdefault(here, []).append(is_same)
+            self.copied.setdefault(here, {}).setdefault(len(self.calls), []).append(is_same)
         self._follow_gradients(name, sources, results)
         self._follow_update(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)

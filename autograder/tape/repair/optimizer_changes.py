@@ -203,6 +203,8 @@ def _copy_state(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
     for call in calls_of(at, "load_state_dict"):
         target = source.of(call.func).rpartition(".")[0]
         for made in source.bindings(target):
+            if source.block(made) is source.block(at) and made.lineno > at.lineno:
+                yield (source.delete(made),)  # `target = net` after the copy
             shallow = next(iter(calls_of(made, "copy")), None)
             if shallow is not None or isinstance(made.value, ast.Name | ast.Attribute):
                 value = shallow.args[0] if shallow is not None and shallow.args else made.value

@@ -10,7 +10,7 @@ from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.inplace_finder import NO_WRITES, InPlaceWrite, called, of_module
 from autograder.tape.repair.kinds.clones import first_name
-from autograder.tape.repair.kinds.out_of_place import MAKERS, chain, drop_underscores, expand_operator, made
+from autograder.tape.repair.kinds.out_of_place import drop_underscores, expand_operator, fills, made
 
 COPIES = {"numpy": ".copy()", "__array__": ".copy()"} | dict.fromkeys(
     ("detach", "from_numpy", "from_dlpack", "as_tensor", "frombuffer"), ".clone()"
@@ -93,7 +93,7 @@ def rebind_tracked(source: EditableSource, write: InPlaceWrite, edits: Edits) ->
         return (*edits, *expand_operator(source, write.node, name))
     if not write.is_alone:
         return ()
-    if any(called(link) in MAKERS for link in chain(write.node)):
+    if fills(write.node):
         return made(source, write)
     return (source.insert(write.node, f"{name} = "), *edits, *drop_underscores(source, write.node))
 

@@ -24,6 +24,8 @@ MAKERS = {
     "fill_": "torch.full_like({0}, {1})",
     "copy_": "({1}).expand_as({0}).clone()",
 }
+# methods that fill a tensor with random numbers
+DRAWS = {"normal_", "uniform_", "bernoulli_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_"}
 NUMBERS = {"0": "torch.zeros_like({0})", "1": "torch.ones_like({0})"}
 
 
@@ -81,11 +83,11 @@ def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
             continue
         edits = drop_underscores(program.source, write.node)
         name = program.source.of(write.root)
-        fills = [call for call in chain(write.node) if called(call) in MAKERS]
+        is_filled = fills(write.node)
         if write.is_alone:
             alone = (program.source.insert(write.node, f"{name} = "), *edits)
-            yield Candidate("out of place", made(program.source, write) if fills else alone)
-        elif not fills:
+            yield Candidate("out of place", made(program.source, write) if is_filled else alone)
+        elif not is_filled:
             yield Candidate("out of place", edits)
             first = program.source.insert_before(
                 write.statement, f"{name} = {program.source.apply_to(write.node, edits)}"
@@ -127,9 +129,17 @@ def drop_underscores(source: EditableSource, last: ast.AST) -> Edits:
     return tuple(Edit(end - 1, end, "") for end in ends)
 
 
+def fills(last: ast.AST) -> bool:
+    """Return whether a method in the chain that ends with a call fills a tensor with other values."""
+    return any(called(call) in MAKERS.keys() | DRAWS for call in chain(last))
+
+
 def made(source: EditableSource, write: InPlaceWrite) -> Edits:
     """Return the edit that assigns a new filled tensor to the name, or () if the fill is part of a chain of calls."""
     name, maker = source.of(write.root), MAKERS.get(called(write.node), "")
+    if called(write.node) in DRAWS and len(list(chain(write.node))) == 1:
+        start, dot = source.span(write.node)[0], source.dot(write.node.func)
+        return (Edit(start, dot, f"{name} = torch.empty_like({name})"),)
     values = [source.of(argument) for argument in write.node.args]
     if len(values) != maker.count("{1}") or len(list(chain(write.node))) > 1 or not maker:
         return ()
