@@ -40,7 +40,7 @@ _TAKES_VALUES = {"data", "detach", "detach_", "item", "tolist", "numpy", "__arra
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
 _JOINS = {"stack", "cat", "concat", "concatenate", "vstack", "hstack"}
 _UPDATE = re.compile(r"step|grad|update")
-_DRAWS = re.compile("randn|normal")
+_DRAWS = {"randn", "randn_like", "normal", "normal_"}
 _PRODUCTS = {"mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"}
 _READS_ONLY = re.compile(r"zero_grad|clip_grad")  # methods that read gradients without a use of their values
 
@@ -195,8 +195,7 @@ class GradientFlow:
         self._follow_update(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
         self._remember([pair for pair in results if not sources or self.steps.is_random(pair[1])])
-        if not torch.is_grad_enabled():
-            self._scale_noise(name, sources, results)
+        self._scale_noise(name, sources, results)
         if name in _NO_USE or name.endswith(_OF_SHAPE):
             return
         if len(inputs) > 1 and node_of(inputs[1]) is not None and (memory := self._memory_of_leaf(name, sources)):
@@ -228,13 +227,14 @@ class GradientFlow:
             self._pass_on(name, cut, sources, results, result, here)
 
     def _scale_noise(self, name: str, sources: list[TrackedTensor], results: list[Any]) -> None:
-        """Note noise that is drawn while recording is off, and its products with values that had a graph."""
-        memories = {tracked.memory for _, tracked in results}
-        if _DRAWS.search(name):
+        """Note noise, and its products with values that had a graph, if they are computed while recording is off."""
+        memories = {tracked.memory for _, tracked in results} if name in _DRAWS or name in _PRODUCTS else set()
+        if name in _DRAWS:
             self._noise |= memories
-        elif name in _PRODUCTS and any(source.memory in self._noise for source in sources):
+        elif memories and not torch.is_grad_enabled():
             had_graph = any(source.requires_grad or source.id in self._of_value for source in sources)
-            self._scaled |= memories if had_graph else set()
+            is_noise = any(source.memory in self._noise and not source.requires_grad for source in sources)
+            self._scaled |= memories if had_graph and is_noise else set()
 
     def _cut_off(self, name: str, asking: list[TrackedTensor], results: list[Any], result: object, here: Place) -> None:
         """Process a call whose results do not have the graph of its arguments."""
