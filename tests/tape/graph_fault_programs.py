@@ -1045,6 +1045,35 @@ PROGRAMS = (
         net(torch.ones(3, 2)).pow(2).mean().backward()
         optimizer.step()
         """, (("[nn.Linear(2, 2) for _ in range(2)]", "nn.ModuleList(nn.Linear(2, 2) for _ in range(2))"),)),
+    FaultyProgram("blocks of another class in a Python list", "gradient that no optimizer uses", "correct", """
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = nn.Linear(2, 2)
+                self.scale = nn.Parameter(torch.randn(2))
+
+            def forward(self, x): return self.inner(x) * self.scale
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.blocks = []  # fault
+                for _ in range(2):
+                    self.blocks.append(Block())
+                self.head = nn.Linear(2, 1)
+
+            def forward(self, x):
+                for block in self.blocks:
+                    x = block(x)
+                return self.head(x)
+
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.randn(4, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("self.blocks = []", "self.blocks = nn.ModuleList()"),)),
     FaultyProgram("computed_weights_in_data", "graph cut", "correct", """
         net, target = nn.Linear(2, 2), nn.Linear(2, 1, bias=False)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -10,8 +10,8 @@ from autograder.locale.messages import LIST, Message, counted_message, join_mess
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
 from autograder.tape.diagnose.harms import find_harms, unrecorded_write_notes
 from autograder.tape.diagnose.missing_gradients import NOT_FINITE, notes_on_zeros
-from autograder.tape.diagnose.optimizer_faults import notes_on_parts
 from autograder.tape.diagnose.shown_gradients import notes_on_formulas
+from autograder.tape.diagnose.unoptimized import notes_on_parts
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
 from autograder.tape.observe.tensors import values_text

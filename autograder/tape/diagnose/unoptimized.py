@@ -1,0 +1,271 @@
+"""Find parameters that no loss or no optimizer trains, and optimizers of other parameters."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from autograder.locale.messages import Message, counted_message
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.fault_words import (
+    A_PARAMETER,
+    COPIED,
+    FaultKind,
+    around,
+    followers,
+    is_early_copy,
+    leaves_above,
+    leaves_of_losses,
+    lines_with,
+    name_of,
+    nodes_of_losses,
+    reached_elsewhere,
+    tensors_of,
+)
+from autograder.tape.observe.nodes import GraphNode
+from autograder.tape.observe.optimizer_steps import OptimizerSteps
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.recording.verdict_types import GraphFault, Place, note_on_line
+from autograder.tape.run.storages import Memory
+
+_UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_grad=)?(True)?\)")
+_LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(ranspose)?Backward")
+_CONVERTED = re.compile(r"Parameter\(.*\)\.(double|float|half|bfloat16|to|cuda|cpu)\(")
+_LIST, _ITEM = re.compile(r"self\.(\w+) = \["), re.compile(r"\.(\w+)\[[^\]]*\]\.")
+_INITIAL = re.compile(r"init|normal_|uniform_")
+
+
+def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that compute with parameters of an optimizer, if no backward call reached these parameters."""
+    state, flow, elsewhere = evidence.state, evidence.state.flow, reached_elsewhere(evidence)
+    if not flow.calls:
+        return
+    explained = {new.id for _, new in flow.steps.replaced}
+    explained |= {number for cut in flow.cuts.values() for number in leaves_above(state, cut)}
+    explained |= {leaf.id for leaves in state.given.values() for leaf in leaves}
+    known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained
+    places: dict[Place, list[TrackedTensor]] = {}
+    for number, (place, tracked) in flow.steps.used.items():
+        if number in flow.optimized and number not in known and tracked.shape not in elsewhere:
+            places.setdefault(place, []).append(tracked)
+    foreign = _names_of_foreign(evidence) if places else set()
+    for place, tensors in places.items():
+        if foreign.issuperset(state.name_of(tensor) for tensor in tensors):
+            continue
+        yield WITHOUT_A_LOSS.about(
+            state, tensors, place,
+            "optimizer.result_unused|the result that it computes with {names} reaches no loss, so no backward call "
+            "computes a gradient for {names}, which the optimizer holds.",
+            "optimizer.use|Use the result in the loss, or take {names} out of the optimizer.",
+            read=place,
+        )  # fmt: skip
+
+
+def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that made parameters which get gradients and which no optimizer holds."""
+    state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
+    fine = _used_otherwise(evidence) | flow.optimized.keys()
+    missed = [tracked for number, tracked in steps.unoptimized.items() if number not in fine]
+    if steps.doubled_at is not None and missed:
+        yield UNOPTIMIZED.about(
+            state, missed, steps.doubled_at,
+            "optimizer.doubled|this optimizer holds the same parameters as the one whose step comes before it, and no "
+            "optimizer updates {names}, although backward computes a gradient.",
+            "optimizer.pass_other|Pass the other parameters to one of the two optimizers.",
+        )  # fmt: skip
+        return
+    # The line that replaces a parameter before the step is named.
+    foreign = _names_of_foreign(evidence) | {state.name_of(old) for old, _ in steps.replaced}
+    places: dict[Place, list[TrackedTensor]] = {}
+    lists, in_lists = _lists_of_modules(evidence), set[Place]()
+    for tracked in steps.unoptimized.values():
+        made, name = _made_at(state, tracked), state.name_of(tracked)
+        if made is None or name in foreign:
+            continue
+        item = _ITEM.search(name or "")
+        place, owner = lists.get(item[1] if item else "", (None, None))
+        # Of a layer that the class of the list makes, the line that makes it is named.
+        if place is not None and (
+            made == place or owner not in around(evidence.trees[made.file], ast.ClassDef, made.line)
+        ):
+            in_lists.add(made := place)
+        places.setdefault(made, []).append(tracked)
+    for made, tensors in sorted(places.items(), key=lambda one: (one[0].file, one[0].line)):
+        if not any(tensor.id in fine for tensor in tensors):
+            effect, change = _words_on_unoptimized(steps, tensors, made)
+            if made in in_lists:
+                change = (
+                    "optimizer.module_list|Use nn.ModuleList: a module's parameters() does not list the layers in a "
+                    "Python list."
+                )
+            yield UNOPTIMIZED.about(state, tensors, made, effect, change)
+    yield from _unfrozen(evidence)
+
+
+def _lists_of_modules(evidence: Evidence) -> dict[str, tuple[Place, ast.ClassDef]]:
+    """Return the lines that make a list as an attribute of a module, with its class, by the attribute if only one class has it."""
+    found: dict[str, list[tuple[Place, ast.ClassDef]]] = {}
+    for file, owner in evidence.nodes(ast.ClassDef):
+        if any("Module" in ast.unparse(base) for base in owner.bases):
+            for node in (one for one in ast.walk(owner) if isinstance(one, ast.Assign)):
+                if name := _LIST.match(ast.unparse(node)):
+                    found.setdefault(name[1], []).append((Place(file, node.lineno, ast.unparse(node)), owner))
+    return {name: places[0] for name, places in found.items() if len(places) == 1}
+
+
+def _unfrozen(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the last line that let parameters require grad after a step, if no optimizer holds them."""
+    state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
+    lines = lines_with(_UNFREEZES, state)
+    if not lines or evidence.runs.excerpt is not None:
+        return
+    known = flow.optimized.keys() | steps.unoptimized.keys() | _used_otherwise(evidence)
+    unused = [one for number, one in flow.reached.items() if number not in known and one.parameter]
+    late = [one for one in unused if steps.is_filled_late(one)]
+    if late:
+        yield UNOPTIMIZED.about(
+            state, late, lines[-1],
+            "optimizer.unfrozen|it lets parameters require grad, and no optimizer updates {names}, which get gradients from "
+            "then on.",
+            "optimizer.add_group|Pass them to the optimizer as well, for example with add_param_group.",
+        )  # fmt: skip
+
+
+def _made_at(state: RunState, tracked: TrackedTensor) -> Place | None:
+    """Return the line that made the values of a parameter, which may be those of another tensor, or the object itself."""
+    values = state.flow.steps.wrapped.get(tracked.id, tracked)
+    return state.made_at(state.tensors.all[values.object_id])  # `p.data = …` gives the object other memory
+
+
+def _used_otherwise(evidence: Evidence) -> set[int]:
+    """Return the ids of tensors in no optimizer whose gradient the program reads or asks for, or that it updates itself."""
+    state, steps = evidence.state, evidence.state.flow.steps
+    # A modification after the first backward may be a step by hand, unless it sets the values of a new parameter. Values
+    # that were copied, as into a target network, are not random, whenever the program copied them.
+    written = {
+        (write.memory, write.place) for write in state.writes
+        if write.changed and (write.call > 0 or COPIED.search(write.place.text))
+    }  # fmt: skip
+    by_hand = {(memory, place) for memory, place in written if not _INITIAL.search(place.text)}
+    asked = {asked.id for call in state.flow.calls for asked in call.asked}
+    updated = {
+        number for number, one in steps.unoptimized.items()
+        if any(memory is one.memory and place != _made_at(state, one) for memory, place in by_hand)
+    }  # fmt: skip
+    others = {number: one for number, one in steps.unoptimized.items() if number not in steps.attributes}
+    entering = {number for number, one in others.items() if not one.parameter and _enters_layer(state, one)}
+    return steps.read | asked | updated | entering
+
+
+def _inputs(state: RunState, node: GraphNode) -> list[GraphNode]:
+    return [state.graph.nodes[number] for number in node.inputs if number is not None]
+
+
+def _enters_layer(state: RunState, leaf: TrackedTensor) -> bool:
+    """Return whether the first parameters of an optimizer that a leaf meets are the weights of a layer, so that it is data."""
+    stack, seen = [node for node in state.graph.nodes if node.tensor == leaf.id and not node.inputs], set[int]()
+    while stack:
+        node = stack.pop()
+        for consumer in node.consumers if node.id not in seen else ():
+            others = [one for one in _inputs(state, consumer) if one is not node]
+            below = [
+                *others,
+                *(one for other in others if _TRANSPOSED.match(other.name) for one in _inputs(state, other)),
+            ]
+            if not any(one.tensor in state.flow.optimized and not one.inputs for one in below):
+                stack.append(consumer)
+            elif _LAYER.match(consumer.name):
+                return True
+        seen.add(node.id)
+    return False
+
+
+def notes_on_parts(evidence: Evidence) -> Iterator[str]:
+    """Yield a note for each step at which no optimizer held some parameters of a module and one held others."""
+    state, flow = evidence.state, evidence.state.flow
+    by_hand = written_after_backward(state)
+    known = flow.steps.read | flow.optimized.keys() | {asked.id for call in flow.calls for asked in call.asked}
+    for place, tensors in flow.steps.beside.items():
+        if missed := [one for one in tensors if one.parameter and one.id not in known and one.memory not in by_hand]:
+            text = Message(
+                "note.part_of_module|at this step, no optimizer holds {names}, although backward computes a gradient, and "
+                "one holds other parameters of the same module. Pass all parameters that should be trained.",
+                names=name_of(state, sorted(missed, key=lambda one: one.id), A_PARAMETER),
+            )
+            yield note_on_line(place, evidence.file, text)
+
+
+def _words_on_unoptimized(steps: OptimizerSteps, tensors: list[TrackedTensor], made: Place) -> tuple[str, str]:
+    """Return the effect and the change for the tensors that a line made and no optimizer holds."""
+    effect = (
+        "optimizer.unheld|no optimizer updates {names}, although backward computes a gradient: the initial values stay."
+    )
+    change = "optimizer.once|Make it once, before the optimizer, and pass its parameters to the optimizer."
+    if all(steps.outlives(tensor) for tensor in tensors):
+        change = (
+            "optimizer.pass_or_freeze|Pass the parameters to the optimizer, or call requires_grad_(False) on them "
+            "if they should keep these values."
+        )
+    if tensors[0].first is None and not (tensors[0].parameter and steps.is_random(tensors[0])):
+        effect = (
+            "optimizer.unheld_leaf|no optimizer updates {names}, although each backward adds to the gradient: the "
+            "value from this line stays."
+        )
+    if not tensors[0].parameter:
+        change = "optimizer.pass_it|Pass it to the optimizer, too."
+    if tensors[0].id in steps.attributes:
+        change = (
+            "optimizer.make_parameter|Make it an nn.Parameter: a module's parameters() does not list other tensors."
+        )
+    elif tensors[0].parameter and _CONVERTED.search(made.text):
+        change = "optimizer.convert_before|Convert the values before: a converted parameter is another tensor and no parameter."
+    return effect, change
+
+
+def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the step of an optimizer whose parameters no backward reached, if the reached ones belong to no optimizer."""
+    state, flow = evidence.state, evidence.state.flow
+    written = written_after_backward(state)
+    replaced = {new.id for _, new in flow.steps.replaced}
+    known, elsewhere = replaced | flow.reached.keys(), reached_elsewhere(evidence)
+    idle = [one for number, one in flow.optimized.items() if number not in known and one.shape not in elsewhere]
+    unoptimized = (one for number, one in flow.reached.items() if number not in flow.optimized and one.parameter)
+    missed = [parameter for parameter in unoptimized if parameter.memory not in written]
+    if flow.optimizer_at is None or not idle or not missed:
+        return
+    cuts = [cut for cut in flow.cuts.values() if cut.used_at and not is_early_copy(cut)]
+    in_losses = nodes_of_losses(state)
+    cut_off = {number for cut in cuts for number in leaves_of_losses(state, cut, in_losses)}
+    if {one.id for one in idle} & cut_off - followers(state):
+        return
+    message = counted_message(
+        len(idle),
+        "optimizer.foreign.one|the optimizer holds {count} tensor without a gradient, but not these, which do get gradients: {names}.",
+        "optimizer.foreign|the optimizer holds {count} tensors without a gradient, but not these, which do get gradients: {names}.",
+        names=name_of(state, missed, Message("optimizer.the_parameters|the parameters")),
+    )
+    # A target network is not to be trained.
+    meant = [one for one in idle if one.id not in followers(state)]
+    yield FOREIGN.at(
+        flow.optimizer_at,
+        message,
+        "optimizer.make_after|Make the optimizer after the model is complete, from the parameters of the model that computes the loss.",
+        tensors_of(state, missed) + tensors_of(state, meant),
+    )
+
+
+def _names_of_foreign(evidence: Evidence) -> set[str | None]:
+    return {tensor.name for fault in FOREIGN.found(evidence) for tensor in fault.tensors}
+
+
+def written_after_backward(state: RunState) -> set[Memory]:
+    """Return the memories that the program modified after the first backward call, as a step by hand does."""
+    return {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
+
+
+WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss, after_error=False)
+UNOPTIMIZED = FaultKind("gradient that no optimizer uses", _unoptimized, after_error=False)
+# An optimizer is known from its first step: after an error, another step may have been next.
+FOREIGN = FaultKind("optimizer of other parameters", _foreign, after_error=False)
