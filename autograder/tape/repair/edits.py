@@ -135,19 +135,16 @@ class EditableSource:
     @cached_property
     def unit(self) -> str:
         """One level of indentation in this source."""
-        depths = (self.indent(body[0]) for node in ast.walk(self.tree) if (body := inner(node)))
+        blocks = (getattr(node, "body", None) for node in self.nodes(ast.stmt))
+        depths = (self.indent(block[0]) for block in blocks if block)
         return next((depth for depth in depths if depth), "    ")
 
     def stands_alone(self, statement: ast.stmt) -> bool:
         """Return whether the statement's lines contain nothing else, except possibly a comment."""
         start, stop = self.span(statement)
         before = self.data[self.data.rfind(b"\n", 0, start) + 1 : start]
-        rest = self.rest(stop).lstrip("; \t")
+        rest = self.data[stop : self.line_end(stop)].decode().lstrip("; \t")
         return not before.strip() and (not rest or rest.startswith("#"))
-
-    def rest(self, stop: int) -> str:
-        """Return the rest of the line after the byte `stop`."""
-        return self.data[stop : self.line_end(stop)].decode()
 
     def line_end(self, position: int) -> int:
         """Return the position of the end of the line, before its line break."""
@@ -277,12 +274,6 @@ class EditableSource:
         return (Edit(start, body, ""), *(Edit(at, at + len(surplus), "") for at in inside))
 
 
-def inner(node: Any) -> list[ast.stmt]:
-    """Return the first block of a compound statement, or [] for other nodes."""
-    body = getattr(node, "body", None)
-    return body if isinstance(node, ast.stmt) and isinstance(body, list) else []
-
-
 def changed_lines(before: str, after: str) -> int:
     """Return the number of inserted, deleted or replaced lines. A moved line counts twice."""
     steps = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False).get_opcodes()
@@ -305,10 +296,8 @@ def as_diff(before: str, after: str, file: str) -> str:
 def as_fix(before: str, after: str, kind: str) -> Fix:
     """Return the change as the replaced lines and their replacement, without their common indentation."""
     old, new = before.split("\n"), after.split("\n")
-    first = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    last = 0
-    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
-        last += 1
+    first = len(os.path.commonprefix([old, new]))
+    last = len(os.path.commonprefix([old[first:][::-1], new[first:][::-1]]))
     # Add an unchanged line to lines that are only inserted or only deleted.
     if first in (len(old) - last, len(new) - last):
         first, last = (first, last - 1) if last else (first - 1, last)
