@@ -96,7 +96,8 @@ def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
     is_used_again = "second time" in program.verdict.error_message
     for call in calls_of(program.source.tree, "backward", "grad") if is_used_again else ():
         if isinstance(call.func, ast.Attribute):
-            yield Candidate("keep the graph", (with_retain(program.source, call),), may_silence=True)
+            kept = program.source.add_argument(call, "retain_graph=True")
+            yield Candidate("keep the graph", (kept,), may_silence=True)
 
 
 def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
@@ -113,11 +114,3 @@ def restore_random_state(program: BrokenProgram) -> Iterator[Candidate]:
     for call in program.source.nodes(ast.Call):
         for given in (word for word in call.keywords if word.arg == "preserve_rng_state"):
             yield Candidate("restore the random state", (program.source.replace(given.value, "True"),))
-
-
-def with_retain(source: EditableSource, call: ast.Call) -> Edit:
-    """Return the edit that sets `retain_graph=True` in a call of backward."""
-    for word in call.keywords:
-        if word.arg == "retain_graph":
-            return source.replace(word.value, "True")
-    return source.add_argument(call, "retain_graph=True")

@@ -12,7 +12,6 @@ from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import EditableSource
 from autograder.tape.repair.inplace_finder import called, called_in, calls_of
-from autograder.tape.repair.kinds.leaves import with_retain
 from autograder.tape.repair.names_in_code import carried_names, names_bound, names_loaded
 
 KIND = translatable("both losses backward before either step")
@@ -57,7 +56,7 @@ def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) ->
     removed = tuple(source.delete(statement) for statement in moving)
     yield Candidate(KIND, (*removed, source.insert_before(first, "\n".join(source.dedented(one) for one in moving))))
     for call in calls_of(moving[-1], "backward"):
-        kept = source.apply_to(moving[-1], [with_retain(source, call)])
+        kept = source.apply_to(moving[-1], [source.add_argument(call, "retain_graph=True")])
         text = "\n".join([*(source.dedented(statement) for statement in moving[:-1]), kept])
         yield Candidate(KIND, (*removed, source.insert_before(first, text)))
 
