@@ -364,9 +364,7 @@ def _register_once(source: EditableSource, at: ast.stmt, fault: GraphFault) -> I
     chain = [at, *(node for node in source.ancestors(at) if isinstance(node, ast.stmt))]
     for inner, loop in zip(chain, chain[1:], strict=False):
         if isinstance(loop, ast.For | ast.While) and not any(one in ast.walk(inner) for one in backwards(source, at)):
-            first, *others = source.of(inner).splitlines()
-            text = "\n".join([first, *(line.removeprefix(source.indent(inner)) for line in others)])
-            yield source.delete(inner), source.insert_before(loop, text)
+            yield source.delete(inner), source.insert_before(loop, source.dedented(inner))
 
 
 CHANGES: dict[str, Change] = {
