@@ -14,7 +14,7 @@ from autograder.locale.messages import Message, counted_message, message_with
 from autograder.locale.translations import translatable
 from autograder.tape.diagnose.graph_reuse import FREED_GRAPH, MODIFIED
 from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope
-from autograder.tape.recording.verdict_types import Fix, Gradient, Verdict, line_of, note_on_change
+from autograder.tape.recording.verdict_types import Fix, Verdict, line_of, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram, TriedChange
 from autograder.tape.repair.edits import EditableSource, as_diff, as_fix
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called
@@ -30,7 +30,7 @@ def ineffective_workarounds(program: BrokenProgram) -> Iterator[str]:
     """Yield a sentence for each copied cure that the program uses without effect."""
     if program.verdict.outcome not in ("raises-backward", "silently-wrong"):
         return
-    seen = figures(program.verdict, program.verdict.gradients)
+    seen = figures(program.verdict)
     found = [(node.lineno, cure_by_call(program, node)) for node in program.source.nodes(ast.Call)]
     writes = (write for write in program.harmful_writes if write.statement in program.suspects)
     found += [(write.statement.lineno, cure_of_write(program, write)) for write in writes]
@@ -72,16 +72,15 @@ def cure_of_write(program: BrokenProgram, write: InPlaceWrite) -> str | None:
     return None
 
 
-def figures(verdict: Verdict, intended: dict[str, Gradient]) -> str:
+def figures(verdict: Verdict) -> str:
     """Return the result of a run in words: the first wrong gradient and the correct one, or that it raises."""
     if verdict.error:
         return Message("cure.still_raises|it still raises.")
     for name, gradient in verdict.gradients.items():
-        true = intended[name].true if name in intended and intended[name].true is not None else gradient.true
-        if true is not None and gradient.got != true:
+        if gradient.true is not None and gradient.got != gradient.true:
             return Message(
                 "cure.wrong_gradient|the gradient of {name} is {got} where {true} is right.",
-                name=name, got=short(gradient.got), true=short(true),
+                name=name, got=short(gradient.got), true=short(gradient.true),
             )  # fmt: skip
     return Message("cure.gradient_wrong|a gradient is wrong, and no error is raised.")
 
