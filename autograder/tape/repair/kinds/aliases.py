@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import NO_WRITES, InPlaceWrite, called, of_module
+from autograder.tape.repair.inplace_finder import NO_WRITES, InPlaceWrite, called, is_data, of_module
 from autograder.tape.repair.kinds.clones import first_name
 from autograder.tape.repair.kinds.out_of_place import drop_underscores, expand_operator, fills, made
 
@@ -47,8 +47,7 @@ def copy_one(source: EditableSource, node: Any) -> Edits:
 
 def is_alias(node: Any) -> bool:
     """Return whether the node is `x.data`. `self.data` is excluded, because it is an attribute of the program's class."""
-    is_data = isinstance(node, ast.Attribute) and node.attr == "data"
-    return is_data and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+    return is_data(node) and not (isinstance(node.value, ast.Name) and node.value.id == "self")
 
 
 def is_written(source: EditableSource, node: ast.AST) -> bool:
