@@ -167,7 +167,7 @@ class CalledError(Exception):
          call(Path("d"), "all", added=[Path("a.py"), Path("b.py")], address="A", repository="R", kept=None)),
         ("atlas", "tape.atlas.atlas_text.summary", call()),
         ("atlas exp", "tape.atlas.atlas_text.of_operation", call("exp")),
-        ("atlas --json", "tape.atlas.atlas_text.whole_table", call()),
+        ("atlas --json", "tape.atlas.atlas_text.table_text", call()),
         ("atlas --diff 2.6 2.13", "tape.atlas.atlas_text.difference", call("2.6", "2.13")),
         ("demo-class d", "classroom.demo_class.make_demo_class", call(Path("d"))),
         ("collect z first --course c --from moodle --timezone UTC", "classroom.collect.collection.collect",

@@ -84,10 +84,10 @@ def add_atlas(subparsers: Any) -> None:
 
 
 def _atlas(chosen: argparse.Namespace) -> int:
-    from autograder.tape.atlas.atlas_text import difference, of_operation, summary, whole_table
+    from autograder.tape.atlas.atlas_text import difference, of_operation, summary, table_text
 
     if chosen.json:
-        print(whole_table(), end="")
+        print(table_text(), end="")
     elif chosen.diff:
         print(difference(*chosen.diff))
     else:

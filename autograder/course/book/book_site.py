@@ -20,7 +20,7 @@ from autograder.errors import html_with_code
 from autograder.locale.languages import SOURCE, language
 from autograder.locale.line_breaks import columns
 from autograder.locale.translations import translated, translated_templates
-from autograder.tape.atlas.atlas_text import load_atlas, sentence, whole_table
+from autograder.tape.atlas.atlas_text import load_atlas, sentence
 from autograder.tape.recording.verdict_types import OUTCOMES
 from autograder.view.assets import read_asset
 from autograder.view.draw.plots import font_families
@@ -162,7 +162,7 @@ class BookSite:
         self._write_blocks(writer, sections)
 
     def _write_atlas(self) -> None:
-        atlas = load_atlas(json.loads(whole_table())["pytorch"])
+        atlas = load_atlas()
         rows = [
             (operation.key, f"op-{operation.key.replace(' ', '-')}", Markup(html_with_code(sentence(operation))))
             for operation in atlas.operations

@@ -105,13 +105,13 @@ def installed_version() -> str | None:
         return None
 
 
-def table_text(version: str) -> str:
-    """Return the JSON text of the table of a release such as "2.13.0".
+def table_text(version: str | None = None) -> str:
+    """Return the JSON text of the table of a release such as "2.13.0", by default of that closest to the installed PyTorch.
 
     Raises:
         InputError: if the release has no table; the message lists the releases that do.
     """
-    known = known_versions()
+    known, version = known_versions(), version or nearest_version(installed_version())
     if version not in known:
         raise InputError.of(
             "atlas.unknown_version|There is no atlas of PyTorch {version}; available are {known}.",
@@ -127,7 +127,7 @@ def load_atlas(version: str | None = None) -> Atlas:
     Raises:
         InputError: if the release has no table.
     """
-    return msgspec.json.decode(table_text(version or nearest_version(installed_version())), type=Atlas)
+    return msgspec.json.decode(table_text(version), type=Atlas)
 
 
 COMMANDS = (
@@ -154,11 +154,6 @@ def sentence(operation: Operation) -> str:
     return translated(
         "{name} saves no tensor: you may modify its arguments and its output in place.", name=_short_name(operation)
     )
-
-
-def what_is_kept(operation: Operation) -> str:
-    """Return the first part of that sentence without the advice, such as "exp keeps its output", or "" if no tensor is saved."""
-    return next(filter(None, _kept_and_read(operation)), "")
 
 
 def _kept_and_read(operation: Operation) -> tuple[str, str]:
@@ -408,11 +403,6 @@ def summary() -> str:
     return f"{summary_text(atlas)}\n\n{version_line(atlas, installed_version())}"
 
 
-def whole_table() -> str:
-    """Return the table closest to the installed PyTorch as a JSON object."""
-    return table_text(nearest_version(installed_version()))
-
-
 def difference(older: str, newer: str) -> str:
     """Return the differences between two PyTorch releases in the tensors that operations save.
 
@@ -433,5 +423,7 @@ def words_on_node(kind: str, *, advice: bool = True) -> str:
         operations = find_operations(load_atlas(), kind)
     except InputError:
         return ""
-    words = sentence if advice else what_is_kept
-    return next((words(one) for one in operations if named == plain_name(one.name) and one.keeps), "")
+    found = next((one for one in operations if named == plain_name(one.name) and one.keeps), None)
+    if found is None:
+        return ""
+    return sentence(found) if advice else next(filter(None, _kept_and_read(found)))
