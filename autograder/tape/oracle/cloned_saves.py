@@ -29,6 +29,7 @@ from autograder.tape.run.child_processes import in_new_threads
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.programs.program import Program
+from autograder.tape.run.snapshot import same_items
 from autograder.tape.run.storages import extent_of, is_allocated
 
 
@@ -237,11 +238,6 @@ class _Container:
 def items_of(container: Any) -> dict[Any, Any]:
     """Return the items of a list or dictionary by position or key."""
     return dict(container) if isinstance(container, dict) else dict(enumerate(container))
-
-
-def same_items(left: dict[Any, Any], right: dict[Any, Any]) -> bool:
-    """Return whether two results of `items_of` contain the same objects."""
-    return left.keys() == right.keys() and all(right[key] is item for key, item in left.items())
 
 
 def _is_settings(value: object) -> bool:

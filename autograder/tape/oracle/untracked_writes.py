@@ -16,7 +16,6 @@ from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import replaced_apply
 from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.untracked import UnrecordedWrite
-from autograder.tape.oracle.cloned_saves import items_of, same_items
 from autograder.tape.oracle.finite_differences import (
     DerivativeAnswer,
     FiniteDifferences,
@@ -33,6 +32,7 @@ from autograder.tape.run.finished_run import is_out_of_time
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.runner import Runner
+from autograder.tape.run.snapshot import same_items
 
 CALLS = 8  # of the same Function that are compared, because all calls use the same formulas
 LARGEST = 1 << 16  # largest number of elements in the arguments of a compared call
@@ -102,10 +102,10 @@ def _examined(function: Any, given: tuple[Any, ...], examined: Callable[..., Der
             arguments[place] = value.clone()  # the forward may modify its argument in place
         return function.apply(*arguments)
 
-    containers = [(one, items_of(one)) for one in given if isinstance(one, list | dict)]
+    containers = [(one, one.copy()) for one in given if isinstance(one, list | dict)]
     answer = examined(alone, [given[place] for place in varied]) if varied else DerivativeAnswer("derivative")
     # A function that changes a container, such as a stack of outputs, depends on the calls before it.
-    is_changed = any(not same_items(before, items_of(one)) for one, before in containers)
+    is_changed = any(not same_items(one, before) for one, before in containers)
     return DerivativeAnswer("unknown") if is_changed else answer
 
 

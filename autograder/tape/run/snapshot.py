@@ -79,7 +79,7 @@ class Snapshot(contextlib.AbstractContextManager["Snapshot"]):
     def _container(self, value: Any, before: Any, refill: Callable[..., Any], inside: list[Any]) -> list[object]:
         def undo() -> None:
             # Refilling an unchanged dictionary would change its order during an iteration over it.
-            if len(value) != len(before) or not _same_items(value, before):
+            if not same_items(value, before):
                 value.clear()
                 refill(value, before)
 
@@ -111,7 +111,10 @@ class Snapshot(contextlib.AbstractContextManager["Snapshot"]):
         return [] if gradient is None else [gradient]
 
 
-def _same_items(value: Any, before: Any) -> bool:
+def same_items(value: Any, before: Any) -> bool:
+    """Return whether two dictionaries, lists or sets contain the same objects."""
+    if len(value) != len(before):
+        return False
     if isinstance(value, dict):
         return all(key in value and value[key] is item for key, item in before.items())
     if isinstance(value, set):
