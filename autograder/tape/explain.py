@@ -72,11 +72,12 @@ def explain_program(
     """
     with (budget or Budget(SECONDS)).active():
         recording = record_program(factory.original, scope=replace(scope, has_steps=False), compared=compared)
-        error, changed = None, factory
-        if (part := _until_error(factory, recording)) is not None:
+        raised, error, changed = recording.verdict.error, None, factory
+        if raised and recording.verdict.outcome == "raises-forward" and recording.backward:
+            part = factory.until(raised)
             earlier = record_program(part.original, scope=scope)
             if earlier.verdict.outcome == "silently-wrong" and earlier.verdict.harms:
-                recording, error, changed = earlier, recording.verdict.error, part
+                recording, error, changed = earlier, raised, part
             elif unknown_outcome.is_foreign_error(recording):
                 changed = part
 
@@ -176,12 +177,6 @@ def _evidence(runner: Runner, runs: Runs) -> Evidence:
         return evidence
     same_numbers = CompiledEvidence(compiled_again(runner, runs), eager)
     return same_numbers if same_numbers.outcome == "correct" else evidence
-
-
-def _until_error(factory: ProgramFactory, recording: Recording) -> ProgramFactory | None:
-    """Return the factory of a program that ends before its error, if a backward call before that error was recorded."""
-    error, outcome = recording.verdict.error, recording.verdict.outcome
-    return factory.until(error) if error and outcome == "raises-forward" and recording.backward else None
 
 
 def _with_notes(factory: ProgramFactory, recording: Recording, error: Problem | None) -> Recording:
