@@ -143,10 +143,8 @@ def _recorded(
     seconds = min(runner.seconds, RECORDING * budget.left)
     recorder = replace(runner, seconds=seconds) if plain.error is None else runner
     observer, observed = _observe(recorder, first, None if observer is None or excerpt else (observer, plain))
-    trace, is_whole = (
-        copies.trace,
-        plain.error is None and copied.error is None and len(plain.calls) == len(copied.calls),
-    )
+    trace = copies.trace
+    is_whole = plain.error is None and copied.error is None and len(plain.calls) == len(copied.calls)
     if first or not is_whole or differ(plain, copied, ROUNDING) or not trace.fits(observer.state):
         trace = BackwardTrace(first=first)
         runner.run_again(trace)
