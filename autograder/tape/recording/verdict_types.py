@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -10,7 +10,7 @@ from autograder.locale.messages import Message, join_messages
 from autograder.locale.stored_messages import StoredMessage
 
 Outcome = Literal["raises-forward", "raises-backward", "correct", "silently-wrong"]
-OUTCOMES: tuple[Outcome, ...] = ("raises-forward", "raises-backward", "correct", "silently-wrong")
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 class Place(msgspec.Struct, frozen=True):
