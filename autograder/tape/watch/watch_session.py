@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, ExitStack, contextmanager
 from functools import wraps
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import torch
 
@@ -34,7 +34,6 @@ from autograder.tape.watch.call_listener import CallListener, CallSites, WriteLo
 from autograder.tape.watch.post_mortem import PostMortem, note_of, note_on_freed
 
 Check = Literal["versions", "bytes"]
-CHECKS = ("versions", "bytes")
 
 _lock = threading.RLock()
 _open: list[WatchSession] = []  # at most one session, which all watches of the process share
@@ -99,7 +98,7 @@ def watch(check: Check = "versions") -> JobWatch:
     Raises:
         InputError: if `check` has another value.
     """
-    if check not in CHECKS:
+    if check not in get_args(Check):
         raise InputError.of(
             'watch.unknown_check|{given} is not known here. Write "versions" or "bytes".', given=f"check={check!r}"
         )
