@@ -75,11 +75,9 @@ class Search:
 
     @cached_property
     def reference(self) -> Reference:
-        """The actual and the intended results of the program."""
-        return self.known or self.run_reference()
-
-    def run_reference(self) -> Reference:
-        """Return the program's actual and intended results, from two runs."""
+        """The actual and the intended results of the program, from two runs unless another search has made these."""
+        if self.known:
+            return self.known
         plain = self.run(self.factory.source)
         self.scope = self.scope_after(plain)
         intended = self.run_intended(plain)
