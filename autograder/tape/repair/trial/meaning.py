@@ -108,7 +108,9 @@ class Reference:
         """Return whether every leaf ends with its intended value and gradient, as far as these are known."""
         intended = self.intended
         left = all_in(intended.left, trial.left) and all_in(trial.left, intended.left, spare=intended.cleared_unused)
-        return not self.ran or (left and self.keeps_values(trial) and self.keeps_averages(trial))
+        # Those of a target network are reached by no backward.
+        averages = not intended.unreached.intersection(different(intended.values, trial.values))
+        return not self.ran or (left and averages and self.keeps_values(trial))
 
     def keeps_values(self, trial: TrialRun) -> bool:
         """Return whether every leaf ends with its intended value, or with an earlier one if a moved update is still to come.
@@ -122,10 +124,6 @@ class Reference:
             return False
         earlier = [value for values in intended.starts[-steps:] if steps for value in values]
         return all_in(trial.trained, [*intended.trained, *earlier])
-
-    def keeps_averages(self, trial: TrialRun) -> bool:
-        """Return whether the parameters that no backward reaches, as those of a target network, end with their intended values."""
-        return not self.intended.unreached.intersection(different(self.intended.values, trial.values))
 
     def keeps_own_gradients(self, trial: TrialRun) -> bool:
         """Return whether the leaves that only the failing call reaches receive their intended gradients from it."""
