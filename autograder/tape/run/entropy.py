@@ -219,9 +219,8 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
 
 
 def _default_device() -> torch.device:
-    return torch.empty(
-        0
-    ).device  # `torch.get_default_device` raises an AttributeError after `set_default_device(None)` (2.6)
+    # `torch.get_default_device` raises an AttributeError after `set_default_device(None)` (2.6).
+    return torch.empty(0).device
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import inspect
 import linecache
@@ -239,8 +240,6 @@ def from_source(
 
 def copied_names(names: dict[Any, Any] | None) -> dict[Any, Any]:
     """Return the initial globals of a run, with copies of tensors and modules, so that runs do not affect each other."""
-    import copy
-
     memo: dict[Any, Any] = {}
     space: dict[Any, Any] = {}
     for name, value in (names or {}).items():
