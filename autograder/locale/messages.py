@@ -72,6 +72,11 @@ def id_of(text: str) -> str:
     return text.id if isinstance(text, Message) else ""
 
 
+def values_of(text: str) -> dict[str, Any]:
+    """Return the values of a message, or {} for any other text."""
+    return text.values if isinstance(text, Message) else {}
+
+
 def join_messages(messages: Iterable[str], joint: str = SENTENCES) -> str:
     """Return the non-empty messages as one, joined by the text of `joint`; "" without messages."""
     parts = [message for message in messages if message]

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from autograder.locale.messages import id_of
+from autograder.locale.messages import id_of, values_of
 from autograder.tape.recording.verdict_types import GraphFault
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.inplace_finder import called, calls, calls_of
@@ -240,8 +240,8 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
     yield from _compute_in_reader(source, at)
     code = code_in(fault)
     # After another call, such as one for an inner gradient, it could cut the graph of this round.
-    named = re.search(r"the backward of line (\d+)", fault.sentence)
-    again = source.statements_at(int(named[1])) if named and "detach" in code else []
+    named = values_of(values_of(fault.sentence).get("place", ""))
+    again = source.statements_at(named["line"]) if named.keys() == {"line"} and "detach" in code else []
     for statement in (one for one in backwards(source, at) if one in again):
         loop = next((one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While)), at)
         if isinstance(loop, ast.For | ast.While) and loop not in source.ancestors(at):
