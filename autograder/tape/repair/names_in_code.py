@@ -27,19 +27,14 @@ def read_unbound(body: Iterable[ast.stmt], bound: set[str]) -> Iterator[str]:
             yield from read_unbound(statement.orelse, branches[1])
             bound |= branches[0] & branches[1]
         elif isinstance(statement, Loop | ast.With | ast.AsyncWith):
-            yield from header_and_body(statement, bound)
+            header = [node for node in ast.iter_child_nodes(statement) if not isinstance(node, ast.stmt)]
+            for part in header:
+                yield from sorted(paths_in(part, ast.Load) - bound)
+            bound |= set().union(*(paths_in(part, ast.Store) for part in header))
+            yield from read_unbound(statement.body, bound)  # a loop is assumed to run at least once
         else:
             yield from sorted(paths_in(statement, ast.Load) - bound)
             bound |= paths_in(statement, ast.Store)
-
-
-def header_and_body(statement: Loop | ast.With | ast.AsyncWith, bound: set[str]) -> Iterator[str]:
-    """Yield the names that a loop (assumed to run at least once) or a `with` reads before it binds them."""
-    header = [node for node in ast.iter_child_nodes(statement) if not isinstance(node, ast.stmt)]
-    for part in header:
-        yield from sorted(paths_in(part, ast.Load) - bound)
-    bound |= set().union(*(paths_in(part, ast.Store) for part in header))
-    yield from read_unbound(statement.body, bound)
 
 
 def paths_in(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
