@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -44,9 +45,10 @@ def cure_by_call(program: BrokenProgram, call: ast.Call) -> str | None:
             "cure.allow_mutation|Line {line}: allow_mutation_on_saved_tensors() does not detect every in-place "
             "modification (offset views, NumPy): {seen}"
         )
-    if called(call) == "saved_tensors_hooks" and len(call.args) == 2 and is_identity(call.args[0]):
+    texts = [ast.unparse(argument) for argument in (*call.args, *call.keywords)]
+    if called(call) == "saved_tensors_hooks" and len(call.args) == 2 and re.fullmatch(r"lambda (\w+): \1", texts[0]):
         return "cure.identity_hooks|Line {line}: identity saved-tensor hooks only switch the version check off: {seen}"
-    if called(call) == "backward" and keeps_graph(call) and MODIFIED in program.verdict.error_message:
+    if called(call) == "backward" and "retain_graph=True" in texts and MODIFIED in program.verdict.error_message:
         return "cure.retain_graph|Line {line}: retain_graph=True keeps the graph, and does not restore overwritten values: {seen}"
     return None
 
@@ -83,17 +85,6 @@ def figures(verdict: Verdict) -> str:
                 name=name, got=short(gradient.got), true=short(gradient.true),
             )  # fmt: skip
     return Message("cure.gradient_wrong|a gradient is wrong, and no error is raised.")
-
-
-def is_identity(node: ast.expr) -> bool:
-    """Return whether the expression is `lambda x: x`."""
-    name = node.body.id if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Name) else None
-    return name is not None and [argument.arg for argument in node.args.args] == [name]  # type: ignore[attr-defined]
-
-
-def keeps_graph(call: ast.Call) -> bool:
-    """Return whether the call has `retain_graph=True`."""
-    return any(one.arg == "retain_graph" and getattr(one.value, "value", None) is True for one in call.keywords)
 
 
 def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:
