@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from unittest.mock import patch
 
 from msgspec.structs import replace
 
@@ -119,7 +120,6 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Rep
     if factory.obstacle:
         return Repairs(reason=factory.obstacle)
     files = editable_files(factory, verdict)
-    known = {file.path: linecache.cache.get(file.path) for file in files}
     searches: list[Search] = []
     scope = compared_part(verdict)
 
@@ -129,14 +129,11 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Rep
         searches.append(Search(file, seen, prove, scope, reference, later, others=searches))
         return searches[-1]
 
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            found = find_in_files([search_of(file, verdict) for file in files], search_of)
-            program = BrokenProgram(EditableSource(factory.source), verdict, factory.file)
-            named = [*ineffective_workarounds(program)] if files[0] is factory else []
-    finally:
-        # Tracebacks show the user's source again.
-        linecache.cache.update({path: lines for path, lines in known.items() if lines})
+    # At the end of the block, tracebacks show the user's source again.
+    with warnings.catch_warnings(action="ignore"), patch.dict(linecache.cache):
+        found = find_in_files([search_of(file, verdict) for file in files], search_of)
+        program = BrokenProgram(EditableSource(factory.source), verdict, factory.file)
+        named = [*ineffective_workarounds(program)] if files[0] is factory else []
     fixes = tuple(_fix(repair) for repair in found)
     named += [failure for search in searches for failure in search.failures]
     if fixes and (later := searches[0].later_error) and (place := later.place(factory.original.file)):

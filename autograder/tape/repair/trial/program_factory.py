@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.machinery import SourceFileLoader
 from typing import IO, Any
+from unittest.mock import patch
 
 from autograder.errors import message_of
 from autograder.locale.messages import Message
@@ -147,7 +148,6 @@ def changed_imports(texts: dict[str, str]) -> Iterator[None]:
     (docs.python.org, `importlib`).
     """
     changed = {os.path.realpath(path): text for path, text in texts.items()}
-    lines = {path: linecache.cache.get(path) for path in changed}
     get_code, open_code = SourceFileLoader.get_code, io.open_code
 
     def get_changed_code(loader: SourceFileLoader, fullname: str) -> types.CodeType | None:
@@ -158,14 +158,12 @@ def changed_imports(texts: dict[str, str]) -> Iterator[None]:
         text = changed.get(os.path.realpath(path))
         return open_code(path) if text is None else io.BytesIO(text.encode())
 
-    try:
-        with replaced(SourceFileLoader, "get_code", get_changed_code), replaced(io, "open_code", open_changed_code):
-            yield
-    finally:
-        for path, known in lines.items():
-            linecache.cache.pop(path, None)
-            if known:
-                linecache.cache[path] = known
+    with (
+        patch.dict(linecache.cache),
+        replaced(SourceFileLoader, "get_code", get_changed_code),
+        replaced(io, "open_code", open_changed_code),
+    ):
+        yield
 
 
 @dataclass(frozen=True)
@@ -191,11 +189,6 @@ class ProgramFactory:
     def file(self) -> str:
         """The file name of the source in a verdict."""
         return (self.imported or self.original).file
-
-    @property
-    def path(self) -> str:
-        """The path of the source, if it is a file."""
-        return (self.imported or self.original).code_file
 
     def until(self, problem: Problem) -> ProgramFactory:
         """Return the factory of programs that end before an exception of this type and message."""
