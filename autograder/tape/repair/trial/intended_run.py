@@ -231,16 +231,14 @@ class IntendedRun(TrialRun):
     _walked: list[tuple[set[Any], dict[int, tuple[Any, ...]]]] = field(default_factory=list)
     _before: dict[int, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
     _cuts: list[RemovableHandle] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._copies = ClonedSavesRun()
-        self._writes = PermittedLeafWrites()
+    _copies: ClonedSavesRun = field(default_factory=ClonedSavesRun)
+    _writes: PermittedLeafWrites = field(default_factory=PermittedLeafWrites)
 
     @contextlib.contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """Return the context for the program's code."""
         views = SingleViews() if self.takes_views_singly else contextlib.nullcontext()
-        self._writes, self._program = PermittedLeafWrites(), program
+        self._program = program
         with self._copies.around(program), self._writes, views, super().around(program):
             yield
             self._cleared = self._later.end(self.is_cut)
