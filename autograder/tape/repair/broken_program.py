@@ -109,12 +109,9 @@ class BrokenProgram:
     @cached_property
     def saving_statements(self) -> list[tuple[ast.stmt, str]]:
         """The statements whose operation saved the modified tensor, each with the tensor's name."""
-        found: dict[tuple[ast.stmt, str], None] = {}
-        for harm in self.verdict.harms:
-            if harm.saved_at.file == self.file:
-                for statement in self.source.statements_at(harm.saved_at.line):
-                    found[statement, harm.tensor] = None
-        return list(found)
+        harms = [harm for harm in self.verdict.harms if harm.saved_at.file == self.file]
+        found = ((one, harm.tensor) for harm in harms for one in self.source.statements_at(harm.saved_at.line))
+        return list(dict.fromkeys(found))
 
     @cached_property
     def writes(self) -> list[InPlaceWrite]:
