@@ -91,10 +91,9 @@ def _uncut(source: EditableSource, node: ast.AST) -> Edit | None:
         return Edit(source.span(node)[0], edit.stop, source.apply_to(inner, _uncuts(source, inner)))
     if inner is None:
         return None
-    if isinstance(inner, ast.Call) and source.of(inner.func) in ("np.mean", "np.sum", "numpy.mean", "numpy.sum"):
-        return (
-            source.replace(node, f"torch.stack({source.of(inner.args[0])}).{called(inner)}()") if inner.args else None
-        )
+    averages = ("np.mean", "np.sum", "numpy.mean", "numpy.sum")
+    if isinstance(inner, ast.Call) and inner.args and source.of(inner.func) in averages:
+        return source.replace(node, f"torch.stack({source.of(inner.args[0])}).{called(inner)}()")
     text = source.apply_to(inner, _uncuts(source, inner))
     is_list = called(node) != "deepcopy" and _is_list(source, inner)  # type: ignore[arg-type]
     plain = text if source.factor(inner) == source.of(inner) else f"({text})"
