@@ -80,14 +80,10 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
         yield (source.replace(at, f"{owner}.{name} = torch.nn.Parameter({source.of(value.args[1])})"),)
     if not isinstance(at, ast.Assign) or value is None:
         return
-    if is_tensor and isinstance(value, ast.Call):
-        yield (source.insert(value, "torch.nn.Parameter("), source.insert(value, ")", after=True))
-    container = {ast.List: "List", ast.ListComp: "List", ast.Dict: "Dict", ast.DictComp: "Dict"}
-    if type(value) in container:
-        yield (
-            source.insert(value, f"torch.nn.{kind}{container[type(value)]}("),
-            source.insert(value, ")", after=True),
-        )
+    containers = {ast.List: "List", ast.ListComp: "List", ast.Dict: "Dict", ast.DictComp: "Dict"}
+    suffix = "" if is_tensor and isinstance(value, ast.Call) else containers.get(type(value))
+    if suffix is not None:
+        yield (source.insert(value, f"torch.nn.{kind}{suffix}("), source.insert(value, ")", after=True))
     targets = at.targets[0].elts if isinstance(at.targets[0], ast.Tuple) else at.targets[:1]
     names = [source.of(target) for target in targets]
     for made, given in optimizers(source):
