@@ -95,19 +95,17 @@ def clone_view(program: BrokenProgram) -> Iterator[Candidate]:
 
 def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
     """Add `d = d.clone()` before `d[0] = 1`: before the outermost loop first, if the modification is in a loop."""
+    source = program.source
     for write in program.writes:
         if not set(write.path) & {"data", "detach", "numpy"}:
-            name = program.source.of(write.root)
-            around = program.source.loops(write.statement)
+            name, around = source.of(write.root), source.loops(write.statement)
             targets = [outer.target for outer in around if isinstance(outer, ast.For)]
             is_loop_variable = any(name in paths_in(target, ast.Store) for target in targets)
-            below = [one for one in program.source.block(write.statement) if one.lineno > write.statement.lineno]
+            below = [one for one in source.block(write.statement) if one.lineno > write.statement.lineno]
             is_read_later = any(name in paths_in(one, ast.Load) for one in below)
             # A copy that only the loop variable refers to reaches nothing.
             for place in [*reversed(around), write.statement] if is_read_later or not is_loop_variable else ():
-                yield Candidate(
-                    "clone before the write", (program.source.insert_before(place, f"{name} = {name}.clone()"),)
-                )
+                yield Candidate("clone before the write", (source.insert_before(place, f"{name} = {name}.clone()"),))
 
 
 def clone_base(program: BrokenProgram) -> Iterator[Candidate]:

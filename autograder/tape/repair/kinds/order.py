@@ -239,15 +239,12 @@ def repeat_forward(program: BrokenProgram) -> Iterator[Candidate]:
 
 def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
     """Compute a loss again for its second backward: directly before it, or at the start of the loop or function."""
-    if "second time" not in program.verdict.error_message:
-        return
-    for last in program.at(program.error_lines):
-        holders = [
-            one for one in program.source.ancestors(last) if isinstance(one, ast.For | ast.While | ast.FunctionDef)
-        ]
+    source = program.source
+    for last in program.at(program.error_lines) if "second time" in program.verdict.error_message else ():
+        holders = [one for one in source.ancestors(last) if isinstance(one, ast.For | ast.While | ast.FunctionDef)]
+        carried = {name for loop in source.loops(last) for name in carried_names(loop)}
         for place in [last, *(holder.body[0] for holder in holders)]:
-            carried = {name for loop in program.source.loops(last) for name in carried_names(loop)}
-            yield from computed_before(program.source, place, last, "forward again for each backward", carried)
+            yield from computed_before(source, place, last, "forward again for each backward", carried)
 
 
 def compute_in_closure(program: BrokenProgram) -> Iterator[Candidate]:

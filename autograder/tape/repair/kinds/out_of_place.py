@@ -89,9 +89,8 @@ def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
             yield Candidate("out of place", made(program.source, write) if is_filled else alone)
         elif not is_filled:
             yield Candidate("out of place", edits)
-            first = program.source.insert_before(
-                write.statement, f"{name} = {program.source.apply_to(write.node, edits)}"
-            )
+            text = f"{name} = {program.source.apply_to(write.node, edits)}"
+            first = program.source.insert_before(write.statement, text)
             yield Candidate("out of place", (first, program.source.replace(write.node, name)))
     for statement in program.suspects:
         for call, target in targets(program.source, statement):
