@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -62,7 +63,7 @@ def _leading_to(asked: tuple[Any, ...], nodes: list[Any]) -> list[Any]:
     return [node for node in nodes if node in needed]
 
 
-def leaves_among(roots: tuple[Any, ...], nodes: list[Any]) -> list[torch.Tensor]:
+def leaves_among(roots: tuple[Any, ...], nodes: Iterable[Any]) -> list[torch.Tensor]:
     """Return the leaves among the roots, and those that the nodes fill."""
     leaves = [root for root in roots if isinstance(root, torch.Tensor) and root.is_leaf and root.requires_grad]
     return leaves + [node.variable for node in nodes if hasattr(node, "variable")]

@@ -294,11 +294,9 @@ class IntendedRun(TrialRun):
         below = {one for node in nodes - common for one, _ in node.next_functions}
         # A leaf that only the new part reads, as the discriminator's between two losses of a GAN, has its present value.
         modified = [leaf for leaf, key in pairs if any(seen.get(id(leaf), key) != key for _, seen in earlier)]
-        read_by_both = {
-            id(one.variable) for node in common for one, _ in node.next_functions if hasattr(one, "variable")
-        }
+        read_by_both = set(map(id, leaves_among((), [one for node in common for one, _ in node.next_functions])))
         stale = [leaf for leaf in modified if id(leaf) in read_by_both]
-        read = {id(node.variable) for node in below if hasattr(node, "variable")}
+        read = set(map(id, leaves_among((), below)))
         only_common = [leaf for leaf in stale if id(leaf) not in read]
         if len(only_common) < len(stale):
             self._cuts = [node.register_prehook(_zeros) for node in below & common]
