@@ -23,8 +23,7 @@ def tensors(value: object, depth: int = 3) -> list[torch.Tensor]:
     # This runs at each call of a traced program, in which each Python call is slow.
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
         if isinstance(item, torch.Tensor):
-            if depth:
-                found.append(item)
+            found.append(item)
         elif depth > 1 and isinstance(item, list | tuple | dict):
             found += tensors(item, depth - 1)
     return found
