@@ -122,8 +122,7 @@ def keep_samples(result: object, before: int) -> None:
         return
     with mode_paused(), torch.no_grad():
         for node in _new_nodes(result, before):
-            if _KEY not in node.metadata:
-                node.metadata[_KEY] = {name: sampled(tensor) for name, tensor in _kept(node)}
+            node.metadata[_KEY] = {name: sampled(tensor) for name, tensor in _kept(node)}
 
 
 def _new_nodes(result: object, before: int) -> Iterator[Any]:
