@@ -36,8 +36,6 @@ def weighted_sum(pairs: Iterable[tuple[Tensor, Tensor]]) -> Tensor:
         return torch.stack([(output * cotangent.conj()).sum().real for output, cotangent in pairs]).sum()
 
 
-Answer = Literal["derivative", "choice", "wrong", "unknown"]
-
 FINE, COARSE = 1e-6, 1e-4  # step sizes along a direction of norm about 1, in float64
 # Tolerances of torch.autograd.gradcheck (2.13); it is not called, because it imports sympy, which takes 0.4 s.
 ABSOLUTE, RELATIVE = 1e-5, 1e-3
@@ -54,7 +52,7 @@ class DerivativeAnswer:
     # "derivative" if both agree; "choice" if the function is constant or returns its input but defines another
     # derivative, as straight-through estimators and gradient reversals do; "wrong" if they differ at the point and near
     # it; "unknown" if finite differences cannot decide
-    answer: Answer
+    answer: Literal["derivative", "choice", "wrong", "unknown"]
     forward: float = 0.0  # directional derivative along a random direction, by finite differences
     backward: float = 0.0  # the same directional derivative, by backward
 
