@@ -180,6 +180,10 @@ class EditableSource:
         """Return the edit that replaces the node with `text`."""
         return Edit(*self.span(node), text)
 
+    def append(self, node: ast.expr, text: str) -> Edit:
+        """Return the edit that appends an attribute access, such as ".clone()", to an expression."""
+        return self.replace(node, f"{self.operand(node)}{text}")
+
     def insert(self, node: ast.AST, text: str, *, after: bool = False) -> Edit:
         """Return the edit that inserts `text` directly before (or after) the node, on its line."""
         start, stop = self.span(node)

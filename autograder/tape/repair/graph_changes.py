@@ -147,7 +147,7 @@ def _make_usable(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
     if id_of(fault.change) == "numpy.give_values":
         yield from _pass_values(source, at)
     if code_in(fault).endswith("requires_grad_()") and isinstance(at, ast.Assign):
-        yield (source.replace(at.value, f"{source.operand(at.value)}{code_in(fault)}"),)
+        yield (source.append(at.value, code_in(fault)),)
 
 
 def _pass_values(source: EditableSource, at: ast.stmt) -> Iterator[Edits]:
@@ -156,9 +156,9 @@ def _pass_values(source: EditableSource, at: ast.stmt) -> Iterator[Edits]:
     names = [source.of(argument) for argument in given]
     for call in calls_of(source.tree, "append"):
         if isinstance(call.func, ast.Attribute) and source.of(call.func.value) in names and call.args:
-            yield (source.replace(call.args[0], f"{source.operand(call.args[0])}.item()"),)
+            yield (source.append(call.args[0], ".item()"),)
     owners = [call.func.value for call in calls_of(at, "numpy") if isinstance(call.func, ast.Attribute)]
-    yield from ((source.replace(value, f"{source.operand(value)}.detach()"),) for value in (*owners, *given))
+    yield from ((source.append(value, ".detach()"),) for value in (*owners, *given))
 
 
 def _fill(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -250,10 +250,10 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
         if id_of(fault.change) == "backward.compute_or_detach":  # a value of all rounds would train in the first only
             yield (source.insert_after(statement, code),)
     if isinstance(at, ast.Assign) and isinstance(at.value, ast.Tuple):
-        each = [source.replace(value, f"{source.operand(value)}.detach()") for value in at.value.elts]
+        each = [source.append(value, ".detach()") for value in at.value.elts]
         yield from (tuple(each), *((edit,) for edit in each))
     elif isinstance(at, ast.Assign) and len(at.targets) == 1 and not isinstance(at.targets[0], ast.Tuple | ast.List):
-        yield (source.replace(at.value, f"{source.operand(at.value)}.detach()"),)
+        yield (source.append(at.value, ".detach()"),)
 
 
 def _compute_in_reader(source: EditableSource, at: ast.stmt) -> Iterator[Edits]:
@@ -295,7 +295,7 @@ def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
     for call in (one for one in calls(at) if called(one) in ("sqrt", "rsqrt", "log") and not one.keywords):
         value = call.args[0] if call.args else getattr(call.func, "value", None)
         if value is not None:
-            yield (source.replace(value, f"{source.operand(value)}.clamp(min=1e-12)"),)
+            yield (source.append(value, ".clamp(min=1e-12)"),)
 
 
 def _follow_rule(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:

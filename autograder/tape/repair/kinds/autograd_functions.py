@@ -39,8 +39,8 @@ def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
             continue
         for copy in ("", ".clone()"):
             yield Candidate("save_for_backward", save_through_context(program.source, forward, stashes, copy))
-        copies = [(stash.value, f"{program.source.operand(stash.value)}.clone()") for stash in stashes]
-        yield Candidate("clone before the save", tuple(program.source.replace(*copy) for copy in copies))
+        copies = tuple(program.source.append(stash.value, ".clone()") for stash in stashes)
+        yield Candidate("clone before the save", copies)
 
 
 def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
@@ -76,7 +76,7 @@ def backward_context(function: ast.AST) -> str:
 def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `ctx.save_for_backward(x)` with `ctx.save_for_backward(x.clone())`."""
     for call in calls_of(program.source.tree, "save_for_backward"):
-        edits = tuple(program.source.replace(one, f"{program.source.operand(one)}.clone()") for one in call.args)
+        edits = tuple(program.source.append(one, ".clone()") for one in call.args)
         yield Candidate("clone before the save", edits)
 
 

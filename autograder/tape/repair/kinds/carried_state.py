@@ -120,8 +120,7 @@ def of_items(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     for statement in source.nodes(ast.Assign):
         target, value = statement.targets[0], statement.value
         if isinstance(target, ast.Subscript) and not isinstance(value, ast.Constant):
-            edit = source.replace(value, f"{source.operand(value)}.detach()")
-            yield source.of(target.value), (edit,)
+            yield source.of(target.value), (source.append(value, ".detach()"),)
 
 
 def detached(name: str) -> tuple[str, str]:

@@ -42,8 +42,7 @@ def clone_result(program: BrokenProgram) -> Iterator[Candidate]:
         value = getattr(statement, "value", None)
         value = value.elt if isinstance(value, ast.ListComp) else value
         if isinstance(statement, ast.Assign | ast.Return) and isinstance(value, ast.Call | ast.BinOp):
-            text = program.source.operand(value)
-            yield Candidate("clone what was saved", (program.source.replace(value, f"{text}.clone()"),))
+            yield Candidate("clone what was saved", (program.source.append(value, ".clone()"),))
 
 
 def add_clones(source: EditableSource, some: list[ast.expr]) -> Edits:
@@ -141,7 +140,7 @@ def clone_at_calls(
     found = calls_of(source.tree, function.name)
     given = [call.args[place] for call in found if place < len(call.args)]
     given += [word.value for call in found for word in call.keywords if word.arg == name]
-    edits: list[Edits] = [(source.replace(value, f"{source.operand(value)}.clone()"),) for value in given]
+    edits: list[Edits] = [(source.append(value, ".clone()"),) for value in given]
     yield from each_then_all("clone at the call", edits)
 
 

@@ -75,8 +75,7 @@ def clone_gradient(program: BrokenProgram) -> Iterator[Candidate]:
         if isinstance(node.ctx, ast.Load) and not isinstance(holder, ast.Attribute | ast.Subscript | ast.Compare):
             yield Candidate("clone the gradient", (program.source.insert(node, ".clone()", after=True),))
         if isinstance(node.ctx, ast.Store) and isinstance(holder, ast.Assign):
-            text = f"{program.source.operand(holder.value)}.clone()"
-            yield Candidate("clone the gradient", (program.source.replace(holder.value, text),))
+            yield Candidate("clone the gradient", (program.source.append(holder.value, ".clone()"),))
 
 
 def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
