@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from autograder.errors import message_of
-from autograder.locale.messages import Message
+from autograder.locale.messages import Message, message_with
 from autograder.tape.internals.tensor_fields import has_values
 from autograder.tape.recording.verdict_types import Place, Problem, line_of
 from autograder.tape.run.child_processes import Children
@@ -85,29 +85,23 @@ def raise_if_unusable(run: Run, given: str, in_compiler: bool, partial: bool) ->
         )
     text = message_of(error)
     if isinstance(error, TimeUp):
-        late = Message("run.no_backward_call|{given}, and no backward call had finished", given=given)
-        reason = Message(
-            "run.still_running|{at}: the program was still running after {given}. Make the run shorter.",
-            at=at, given=late if partial else given,
-        )  # fmt: skip
+        reason = "run.still_running|{at}: the program was still running after {given}. Make the run shorter."
+        if partial:
+            given = Message("run.no_backward_call|{given}, and no backward call had finished", given=given)
     elif isinstance(error, KeyboardInterrupt):
-        reason = Message("run.interrupted|{at}: the run was interrupted.", at=at)
+        reason = "run.interrupted|{at}: the run was interrupted."
     elif isinstance(error, EOFError):
-        reason = Message(
-            "run.reads_input|{at}: the program reads input, which explain cannot provide. Set the value in the source.",
-            at=at,
+        reason = (
+            "run.reads_input|{at}: the program reads input, which explain cannot provide. Set the value in the source."
         )
     elif isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text:
-        reason = Message(
-            "run.memory|{at}: the program asks for more memory than this machine has. Make its tensors smaller.", at=at
-        )
+        reason = "run.memory|{at}: the program asks for more memory than this machine has. Make its tensors smaller."
     elif "Torch not compiled with" in text or "Found no NVIDIA driver" in text or "No CUDA GPUs" in text:
-        reason = Message(
-            "run.device|{at}: the program needs a device that this machine does not have. Run it on the CPU.", at=at
-        )
+        reason = "run.device|{at}: the program needs a device that this machine does not have. Run it on the CPU."
     else:
         return
-    failure = (CompilingTookTooLong if in_compiler else ProgramError)(reason)
+    message = message_with(reason, {"at": at, "given": given})
+    failure = CompilingTookTooLong(message) if in_compiler else ProgramError(message)
     failure.__cause__ = error
     raise failure
 
