@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -182,31 +183,27 @@ class _Noting(CallMode, Listener):
     def __init__(self, program: Program):
         super().__init__()
         self.program = program
-        self.calls: dict[str, list[_OperationCall]] = {}
+        self.calls: dict[str, list[_OperationCall]] = defaultdict(list)
 
     def around(self, program: Program) -> AbstractContextManager[Any]:
         """Return this mode."""
         return self
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if type(func).__name__ not in BUILT_IN:
+        kwargs, name = kwargs or {}, function_name(func) if type(func).__name__ in BUILT_IN else ""
+        if not name or not _matters([*tensors(args), *tensors(kwargs)]) or len(self.calls[name]) == CALLS:
             return func(*args, **kwargs)
-        noted = self.calls.setdefault(function_name(func), []) if self._matters(func, args, kwargs) else None
-        call = None
-        if noted is not None and len(noted) < CALLS:
-            copies = {name: in_double(value) for name, value in kwargs.items()}
-            call = _OperationCall(func, tuple(in_double(argument) for argument in args), copies, self.program.here())
+        copies = {key: in_double(value) for key, value in kwargs.items()}
+        call = _OperationCall(func, tuple(in_double(argument) for argument in args), copies, self.program.here())
         result = func(*args, **kwargs)
-        if call is not None and noted is not None and any(tensor.requires_grad for tensor in tensors(result)):
-            noted.append(call)
+        if any(tensor.requires_grad for tensor in tensors(result)):
+            self.calls[name].append(call)
         return result
 
-    def _matters(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any]) -> bool:
-        given = [*tensors(args), *tensors(kwargs)]
-        small = sum(value.numel() for value in given) <= LARGEST and not any(value.is_complex() for value in given)
-        is_recorded = torch.is_grad_enabled() and any(value.requires_grad for value in given)
-        return bool(function_name(func)) and small and is_recorded
+
+def _matters(given: list[Tensor]) -> bool:
+    small = sum(value.numel() for value in given) <= LARGEST and not any(value.is_complex() for value in given)
+    return small and torch.is_grad_enabled() and any(value.requires_grad for value in given)
 
 
 def wrong_operations(runner: Runner) -> list[tuple[str, Place]]:
