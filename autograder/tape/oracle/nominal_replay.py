@@ -158,11 +158,10 @@ class NominalReplay(CallMode, Listener):
 
     def _noted(self, event: int, result: object) -> object:
         values = [None if tensor.requires_grad else self._stored(tensor) for tensor in tensors(result)]
+        is_flat = isinstance(result, list) and bool(result) and not isinstance(result[0], list)
         if values:
             self.nominal.results[event] = values
-        elif isinstance(result, (bool, int, float)) or (
-            isinstance(result, list) and result and not isinstance(result[0], list)
-        ):
+        elif is_flat or isinstance(result, (bool, int, float)):
             self.nominal.results[event] = [result]
         return result
 
