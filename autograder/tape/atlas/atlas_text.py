@@ -113,10 +113,8 @@ def table_text(version: str | None = None) -> str:
     """
     known, version = known_versions(), version or nearest_version(installed_version())
     if version not in known:
-        raise InputError.of(
-            "atlas.unknown_version|There is no atlas of PyTorch {version}; available are {known}.",
-            version=repr(version), known=", ".join(known),
-        )  # fmt: skip
+        text = "atlas.unknown_version|There is no atlas of PyTorch {version}; available are {known}."
+        raise InputError.of(text, version=repr(version), known=", ".join(known))
     return (TABLES / f"{version}.json").read_text("utf-8")
 
 

@@ -107,10 +107,8 @@ def _asked(plain: Run, scope: Scope) -> int | None:
     if not -calls <= scope.shown < calls:
         last = Message("step.last|the last step")
         asked = last if scope.shown < 0 else Message("step.number|step {number}", number=scope.shown + 1)
-        raise ProgramError.of(
-            "step.none|There is no {asked} to record; backward calls of the program: {calls}. Name one of these.",
-            asked=asked, calls=calls,
-        )  # fmt: skip
+        text = "step.none|There is no {asked} to record; backward calls of the program: {calls}. Name one of these."
+        raise ProgramError.of(text, asked=asked, calls=calls)
     return scope.shown % calls
 
 

@@ -177,10 +177,8 @@ def kind_of_fix(fix: Fix) -> str:
 
 def note_on_change(fix: Fix) -> str:
     """Return a note on the difference that a fix makes to the computation."""
-    return Message(
-        "fix.changes|The fix in {place} ({kind}) changes what is computed: {changes}",
-        place=place_of_fix(fix), kind=kind_of_fix(fix), changes=fix.changes,
-    )  # fmt: skip
+    text = "fix.changes|The fix in {place} ({kind}) changes what is computed: {changes}"
+    return Message(text, place=place_of_fix(fix), kind=kind_of_fix(fix), changes=fix.changes)
 
 
 class Excerpt(msgspec.Struct, frozen=True):

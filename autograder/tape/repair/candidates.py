@@ -120,13 +120,8 @@ def proposals(kind: Kind, program: BrokenProgram) -> list[Candidate]:
     try:
         return list(kind(program))
     except Exception as error:
-        program.failures.append(
-            Message(
-                "fix.stopped|The kind of fix {kind} stopped early: {error}. Please report it with this program.",
-                kind=kind.__name__,
-                error=repr(error),
-            )
-        )
+        text = "fix.stopped|The kind of fix {kind} stopped early: {error}. Please report it with this program."
+        program.failures.append(Message(text, kind=kind.__name__, error=repr(error)))
         return []
 
 

@@ -69,7 +69,5 @@ def prepare(path: str, name: str, changed: str) -> None:
         with open(written, "w", encoding=encoding, newline=newline) as file:
             file.write(changed)
     except OSError as error:
-        raise UnfinishedError.of(
-            "patch.not_written|A fix cannot be applied to {name} ({reason}). Use --diff, and apply it elsewhere.",
-            name=name, reason=error.strerror,
-        ) from None  # fmt: skip
+        text = "patch.not_written|A fix cannot be applied to {name} ({reason}). Use --diff, and apply it elsewhere."
+        raise UnfinishedError.of(text, name=name, reason=error.strerror) from None

@@ -81,10 +81,8 @@ def figures(verdict: Verdict) -> str:
         return Message("cure.still_raises|it still raises.")
     for name, gradient in verdict.gradients.items():
         if gradient.true is not None and gradient.got != gradient.true:
-            return Message(
-                "cure.wrong_gradient|the gradient of {name} is {got} where {true} is right.",
-                name=name, got=short(gradient.got), true=short(gradient.true),
-            )  # fmt: skip
+            text = "cure.wrong_gradient|the gradient of {name} is {got} where {true} is right."
+            return Message(text, name=name, got=short(gradient.got), true=short(gradient.true))
     return Message("cure.gradient_wrong|a gradient is wrong, and no error is raised.")
 
 

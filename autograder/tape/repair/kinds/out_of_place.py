@@ -108,10 +108,8 @@ def is_inner(source: EditableSource, call: ast.AST) -> bool:
 def detach_view(source: EditableSource, write: InPlaceWrite) -> Iterator[Candidate]:
     """Remove the underscore of `m[:1].detach_()`, for which PyTorch raises an error if it is a view."""
     if called(write.node) == "detach_":
-        not_cut = Message(
-            "change.own_history|`detach()` returns a new tensor without history; {name} keeps its own.",
-            name=source.of(write.root),
-        )
+        text = "change.own_history|`detach()` returns a new tensor without history; {name} keeps its own."
+        not_cut = Message(text, name=source.of(write.root))
         yield Candidate("detach, not in place", drop_underscores(source, write.node), not_cut)
 
 

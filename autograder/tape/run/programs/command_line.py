@@ -53,10 +53,8 @@ def module_file(name: str) -> tuple[str, str]:
         found = PathFinder.find_spec(part, folders)
         folders = list(found.submodule_search_locations or ()) if found else []
     if found is None:
-        raise ProgramError.of(
-            "module.missing|There is no module {name} here. Start in the folder that contains its outermost package.",
-            name=name,
-        )
+        text = "module.missing|There is no module {name} here. Start in the folder that contains its outermost package."
+        raise ProgramError.of(text, name=name)
     if folders:
         return module_file(f"{name}.__main__")
     if not found.origin or not found.origin.endswith(".py"):

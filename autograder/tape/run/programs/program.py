@@ -101,17 +101,13 @@ def run_module(
         cure = Message("import.install|Install the missing package, or correct the name.")
         if "relative import" in message_of(error):
             cure = Message("import.module|Start it as a module of its package: `autograder explain -m PACKAGE.MODULE`.")
-        raise ProgramError.of(
-            "import.no_package|{shown} cannot be imported: {reason}. {cure}",
-            shown=shown, reason=message_of(error), cure=cure,
-        ) from error  # fmt: skip
+        text = "import.no_package|{shown} cannot be imported: {reason}. {cure}"
+        raise ProgramError.of(text, shown=shown, reason=message_of(error), cure=cure) from error
     except Exception as error:
         if function is None:
             raise
-        raise ProgramError.of(
-            "import.failed|{shown} cannot be imported: {error}: {reason}.",
-            shown=shown, error=type(error).__name__, reason=message_of(error),
-        ) from error  # fmt: skip
+        text = "import.failed|{shown} cannot be imported: {error}: {reason}."
+        raise ProgramError.of(text, shown=shown, error=type(error).__name__, reason=message_of(error)) from error
     return run_chosen(module, function, shown, backwards)
 
 
@@ -130,10 +126,8 @@ def run_chosen(module: types.ModuleType, function: str | None, shown: str, backw
         )  # fmt: skip
     if not callable(chosen):
         known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
-        raise ProgramError.of(
-            "program.no_function|{shown} has no function {function}; it has {names}.",
-            shown=shown, function=function, names=", ".join(known) or "none",
-        )  # fmt: skip
+        text = "program.no_function|{shown} has no function {function}; it has {names}."
+        raise ProgramError.of(text, shown=shown, function=function, names=", ".join(known) or "none")
     return _called(chosen, module, shown)
 
 
@@ -147,10 +141,8 @@ def _called(function: Callable[..., Any], module: types.ModuleType, shown: str) 
     make = module.__dict__.get("make")
     if not callable(make):
         name = getattr(function, "__name__", "the function")
-        raise ProgramError.of(
-            "program.needs_values|{shown}::{name} needs {names}; give them defaults, or a make() that returns them.",
-            shown=shown, name=name, names=", ".join(needed),
-        )  # fmt: skip
+        text = "program.needs_values|{shown}::{name} needs {names}; give them defaults, or a make() that returns them."
+        raise ProgramError.of(text, shown=shown, name=name, names=", ".join(needed))
     made = make()
     if isinstance(made, dict) and set(needed) <= set(made):
         return function(**{name: made[name] for name in needed})

@@ -130,10 +130,8 @@ class ScratchFolder:
             yield TOO_MANY
         for path, before in self._linked.items():
             if file_state(path) != before and path not in self._written:
-                yield Message(
-                    "scratch.too_large|{file} is too large to be copied, so each run wrote into the file itself.",
-                    file=os.path.relpath(path, self.original),
-                )
+                text = "scratch.too_large|{file} is too large to be copied, so each run wrote into the file itself."
+                yield Message(text, file=os.path.relpath(path, self.original))
         written = [path for path in self._written if os.path.isfile(path) and not _is_of_library(path)]
         if written:
             files = ", ".join(written[:SHOWN]) + (", …" if len(written) > SHOWN else "")

@@ -100,8 +100,6 @@ def code_of(function: Callable[..., Any]) -> types.CodeType:
     """
     code = getattr(inspect.unwrap(function), "__code__", None)
     if not isinstance(code, types.CodeType):
-        raise ProgramError.of(
-            "source.no_code|A {kind} has no code to follow. Give a function that calls it, or source text.",
-            kind=type(function).__name__,
-        )
+        text = "source.no_code|A {kind} has no code to follow. Give a function that calls it, or source text."
+        raise ProgramError.of(text, kind=type(function).__name__)
     return code
