@@ -170,22 +170,17 @@ def _why_none(searches: list[Search]) -> str:
     tried = counted_message(count, "fix.tried.one|{count} change was tried", "fix.tried|{count} changes were tried")
     tried = tried if count else Message("fix.none_applies|no known change applies")
     if current_budget().is_spent:
-        return Message(
-            "fix.time_limit|The time limit was reached before a fix was verified: {tried}. Use `--budget` for more time.",
-            tried=tried,
-        )
+        text = "fix.time_limit|The time limit was reached before a fix was verified: {tried}. Use `--budget` for more time."
+        return Message(text, tried=tried)
     error = searches[0].verdict.error
     if error and "inplace" not in error.message.replace("-", "") and "second time" not in error.message:
-        place = error.place(searches[0].factory.original.file)
-        values = {"tried": tried, "error": error.type}
-        if place is None:
-            return Message(
-                "fix.other_error|No fix was found ({tried}): an in-place modification did not cause {error}.", **values
-            )
-        return Message(
-            "fix.other_error_at|No fix was found ({tried}): an in-place modification did not cause {error} in {place}.",
-            **values, place=line_of(place, searches[0].factory.original.file),
-        )  # fmt: skip
+        script = searches[0].factory.original.file
+        place = error.place(script)
+        text = "fix.other_error|No fix was found ({tried}): an in-place modification did not cause {error}."
+        if place is not None:
+            text = "fix.other_error_at|No fix was found ({tried}): an in-place modification did not cause {error} in {place}."
+        where = line_of(place, script) if place else ""
+        return message_with(text, {"tried": tried, "error": error.type, "place": where})
     if not count:
         return Message("fix.none|No fix was found: {tried}.", tried=tried)
     return counted_message(

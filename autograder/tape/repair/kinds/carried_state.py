@@ -27,10 +27,8 @@ def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
     source = program.source
     found = [*of_loops(source), *of_methods(source), *of_functions(source), *given_to_loops(source), *of_items(source)]
     for name, edits in found:
-        message = Message(
-            "change.earlier_rounds|No gradient flows through {name} into earlier rounds any more.", name=name
-        )
-        yield Candidate(KIND, edits, message)
+        text = "change.earlier_rounds|No gradient flows through {name} into earlier rounds any more."
+        yield Candidate(KIND, edits, Message(text, name=name))
 
 
 def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
