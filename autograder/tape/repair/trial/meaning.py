@@ -96,12 +96,9 @@ class Reference:
         calls = zip(self.intended.calls, self.plain.calls, trial.calls, strict=False)
         for intended, plain, now in calls if self.gradients_known else ():
             if wrong := count_missing(intended.gradients, plain.gradients):
+                left = count_missing(intended.gradients, now.gradients)
                 is_other = not all_in(plain.gradients, now.gradients)
-                return (
-                    is_other
-                    and same_all(intended.losses, now.losses)
-                    and count_missing(intended.gradients, now.gradients) <= wrong
-                )
+                return is_other and left <= wrong and same_all(intended.losses, now.losses)
         return False
 
     def keeps_updates(self, trial: TrialRun) -> bool:
