@@ -14,6 +14,7 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from traceback import walk_stack
 from types import CodeType, FrameType
@@ -298,6 +299,15 @@ class CallListener(TorchFunctionMode):
     def listen(self) -> None:
         """Push the listener on the stack of its thread."""
         push_mode(self)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Listen in the block."""
+        self.listen()
+        try:
+            yield
+        finally:
+            self.stop()
 
     def stop(self) -> None:
         """Remove the listener from the stack."""

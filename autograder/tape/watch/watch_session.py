@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import ContextDecorator, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, ExitStack, contextmanager, nullcontext
 from functools import wraps
 from typing import Any, Literal, Self, get_args
 
@@ -232,12 +232,8 @@ class WatchSession:
         """Listen in a new thread until it ends."""
         # Remove the listener of a thread that has ended and had the same identifier.
         self.listeners.pop(threading.get_ident(), None)
-        listener = self.listener()
-        listener.listen()
-        try:
+        with self.listener().listening():
             yield
-        finally:
-            listener.stop()
 
     def _for_this_thread(self, method: Callable[..., None]) -> Callable[..., None]:
         """Return a function that calls a method of the calling thread's listener, if it has one."""
@@ -301,18 +297,10 @@ class WatchSession:
                 self._raised(roots, asked, error, sys._getframe(1))
             raise
 
-    @contextmanager
-    def _enabled_again(self) -> Iterator[None]:
+    def _enabled_again(self) -> AbstractContextManager[None]:
         """Listen to hooks and custom backwards as well. PyTorch removes a mode while it handles `Tensor.backward`."""
         listener = self.listeners.get(threading.get_ident())
-        if listener is None or not listener.absent():
-            yield
-            return
-        listener.listen()
-        try:
-            yield
-        finally:
-            listener.stop()
+        return nullcontext() if listener is None or not listener.absent() else listener.listening()
 
     def _post_mortem(self, frame: Any) -> PostMortem:
         here = self.listeners.get(threading.get_ident())
