@@ -211,21 +211,21 @@ def editable_files(factory: ProgramFactory, verdict: Verdict) -> list[ProgramFac
     saved = [harm.saved_at.file for harm in verdict.harms]
     raised = [verdict.error.file] if verdict.error and verdict.error.file else []
     shared = [fault.place.file for fault in verdict.graph_faults if fault.kind == FREED_GRAPH.name]
-    found = []
-    for file in dict.fromkeys([*written, *saved, *shared, *raised, factory.original.file]):
-        if file == factory.original.file:
-            found.append(factory)
-        elif can_be_imported(factory, file):
-            found.append(factory_of_import(factory.original, file))
-    return found
+    files = dict.fromkeys([*written, *saved, *shared, *raised, factory.original.file])
+    return [found for file in files if (found := factory_in(factory, file)) is not None]
 
 
-def can_be_imported(factory: ProgramFactory, file: str) -> bool:
-    """Return whether each run imports the file again, and does not write it. Programs of this process have imported it already."""
+def factory_in(factory: ProgramFactory, file: str) -> ProgramFactory | None:
+    """Return the factory for changes of one of the program's files, or None unless each run imports the file again.
+
+    Programs of this process have imported it already, and others may write it.
+    """
     program = factory.original
-    if program.scratch and program.scratch.is_changed(file):
-        return False
-    return not program.roots and program.space is None and file.endswith(".py") and is_own_file(file)
+    if file == program.file:
+        return factory
+    is_written = program.scratch is not None and program.scratch.is_changed(file)
+    is_imported = not program.roots and program.space is None and file.endswith(".py") and is_own_file(file)
+    return factory_of_import(program, file) if is_imported and not is_written else None
 
 
 def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepair]:

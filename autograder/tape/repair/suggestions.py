@@ -13,9 +13,9 @@ from autograder.tape.repair import graph_changes, optimizer_changes
 from autograder.tape.repair.candidates import is_python
 from autograder.tape.repair.edits import EditableSource, Edits, as_diff
 from autograder.tape.repair.names_in_code import unbound_names
-from autograder.tape.repair.repairs import can_be_imported, compared_part
+from autograder.tape.repair.repairs import compared_part, factory_in
 from autograder.tape.repair.search import Prove
-from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
+from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.run.budget import current_budget
 from autograder.tape.run.programs.program import Program
 
@@ -37,11 +37,9 @@ def with_suggestions(verdict: Verdict, factory: ProgramFactory, scope: Scope, pr
 
 
 def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, prove: Proof | None) -> GraphFault:
-    holder = factory
-    if fault.place.file != factory.file:
-        if not can_be_imported(factory, fault.place.file):
-            return fault
-        holder = factory_of_import(factory.original, fault.place.file)
+    holder = factory_in(factory, fault.place.file)
+    if holder is None:
+        return fault
     alike = [one for one in verdict.graph_faults if (one.kind, one.place.file) == (fault.kind, fault.place.file)]
     for text in islice(_changed_texts(EditableSource(holder.source), fault, alike), TRIED):
         seen = None if prove is None or current_budget().is_spent else prove(holder.make(text))
