@@ -27,6 +27,7 @@ class InPlaceWrite:
     node: Any  # the call or statement that modifies: ast.Assign, ast.AugAssign or ast.Call
     target: Any  # the modified expression, such as `b[0]`
     root: ast.expr  # the name (or `self.name`) of the tensor that owns the memory, such as `b`
+    name: str  # the source of `root`
     path: tuple[str, ...]  # the steps from root to target, such as ("[]",) or ("data",)
 
     @property
@@ -50,7 +51,7 @@ def find_writes(source: EditableSource, statement: ast.stmt) -> Iterator[InPlace
     for node, target in targets(source, statement):
         root, path = trace(target)
         if root is not None:
-            yield InPlaceWrite(statement, node, target, root, path)
+            yield InPlaceWrite(statement, node, target, root, source.of(root), path)
 
 
 def targets(source: EditableSource, statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.expr]]:

@@ -69,7 +69,7 @@ def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
     If the alias has a name, replace `a = b.detach()` with `a = b`.
     """
     for write in program.writes:
-        for binding in program.source.bindings(program.source.of(write.root)):
+        for binding in program.source.bindings(write.name):
             if edits := remove_aliases(program.source, binding.value):
                 yield Candidate("write where autograd sees it", edits)
         edits = remove_aliases(program.source, write.target)
@@ -87,14 +87,13 @@ def rebind_tracked(source: EditableSource, write: InPlaceWrite, edits: Edits) ->
 
     `edits` are those that remove the aliases.
     """
-    name = source.of(write.root)
     if isinstance(write.node, ast.AugAssign):
-        return (*edits, *expand_operator(source, write.node, name))
+        return (*edits, *expand_operator(source, write.node, write.name))
     if not write.is_alone:
         return ()
     if fills(write.node):
         return made(source, write)
-    return (source.insert(write.node, f"{name} = "), *edits, *drop_underscores(source, write.node))
+    return (source.insert(write.node, f"{write.name} = "), *edits, *drop_underscores(source, write.node))
 
 
 def remove_aliases(source: EditableSource, within: ast.AST) -> Edits:

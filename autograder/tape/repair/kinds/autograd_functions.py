@@ -96,7 +96,7 @@ def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
         elif not program.source.nodes(ast.Return, node):
             given = {argument.arg for argument in node.args.args}
             written = [write for write in program.writes if program.source.scope(write.statement) is node]
-            for name in dict.fromkeys(program.source.of(write.root) for write in written):
+            for name in dict.fromkeys(write.name for write in written):
                 copied = program.source.insert_before(node.body[0], f"{name} = {name}.clone()")
                 if name in given:
                     yield Candidate(kind, (copied, program.source.insert_after(last, f"return {name}")), effect)

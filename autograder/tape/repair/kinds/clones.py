@@ -80,16 +80,14 @@ def first_name(node: ast.AST) -> str:
 
 def clone_view(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `i = u[0]` with `i = u[0].clone()`, if `i` is saved or modified."""
-    names = [name for _, name in program.saving_statements]
-    names += [program.source.of(write.root) for write in program.harmful_writes]
+    names = [name for _, name in program.saving_statements] + [write.name for write in program.harmful_writes]
     for name in dict.fromkeys(names):
         for statement in program.source.bindings(name):
             value = statement.value
             if isinstance(value, ast.Subscript | ast.Name | ast.Attribute | ast.Call):
                 yield Candidate("clone where it is taken", add_clones(program.source, [value]))
             elif isinstance(value, ast.IfExp):
-                text = program.source.of(value)
-                yield Candidate("clone where it is taken", (program.source.replace(value, f"({text}).clone()"),))
+                yield Candidate("clone where it is taken", (program.source.append(value, ".clone()"),))
 
 
 def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
@@ -97,7 +95,7 @@ def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
     source = program.source
     for write in program.writes:
         if not set(write.path) & {"data", "detach", "numpy"}:
-            name, around = source.of(write.root), source.loops(write.statement)
+            name, around = write.name, source.loops(write.statement)
             targets = [outer.target for outer in around if isinstance(outer, ast.For)]
             is_loop_variable = any(name in paths_in(target, ast.Store) for target in targets)
             below = [one for one in source.block(write.statement) if one.lineno > write.statement.lineno]
@@ -110,7 +108,7 @@ def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
 def clone_base(program: BrokenProgram) -> Iterator[Candidate]:
     """Add `b = b.clone()` before a view `v = b[0]` that is modified, so that v and b still share memory."""
     for write in program.harmful_writes:
-        for statement in program.source.bindings(program.source.of(write.root)):
+        for statement in program.source.bindings(write.name):
             root, path = trace(statement.value)
             if root is not None and path:
                 name = program.source.of(root)

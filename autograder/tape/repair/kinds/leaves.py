@@ -30,7 +30,7 @@ def update_average(program: BrokenProgram) -> Iterator[Candidate]:
     starts = tuple(program.source.insert(call.func.value, ".detach()", after=True) for call in clones)  # type: ignore[attr-defined]
     for write in program.writes:
         text = program.source.of(write.statement)
-        if re.search(r"\.(mul|lerp)_\(|\.copy_\(.*\*", text) and not program.source.of(write.root).endswith(".grad"):
+        if re.search(r"\.(mul|lerp)_\(|\.copy_\(.*\*", text) and not write.name.endswith(".grad"):
             edits = program.source.wrap(write.statement, "with torch.no_grad():")
             for more in ((), starts) if edits else ():
                 changes = Message("change.average|The average is not a part of the graph any more.")
@@ -59,7 +59,7 @@ def rename_below(source: EditableSource, write: InPlaceWrite, new: str) -> list[
     """Return the edits that rename the modified variable from the modification on, except where its gradient is read."""
     start = source.span(write.statement)[0]
     scope = source.scope(write.statement)
-    names = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == ast.unparse(write.root)]
+    names = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == write.name]
     later = [node for node in names if source.span(node)[0] >= start and source.scope(node) is scope]
     kept = [node for node in later if getattr(source.parents[node], "attr", "") != "grad"]
     return [Edit(*source.span(node), new) for node in kept]

@@ -24,7 +24,7 @@ def rebuild_list(program: BrokenProgram) -> Iterator[Candidate]:
 
 def rebuild(source: EditableSource, loop: ast.For, write: InPlaceWrite) -> Edits:
     """Return the edit that replaces the loop with a comprehension, or () if the loop does not iterate over a named container."""
-    value, found = new_value(source, write), container(loop, source.of(write.root))
+    value, found = new_value(source, write), container(loop, write.name)
     if not value or found is None:
         return ()
     held, key = found
@@ -35,14 +35,13 @@ def rebuild(source: EditableSource, loop: ast.For, write: InPlaceWrite) -> Edits
 
 def new_value(source: EditableSource, write: InPlaceWrite) -> str:
     """Return the expression of the updated value, or "" if the modification is not a simple update."""
-    name = source.of(write.root)
     if isinstance(write.node, ast.AugAssign):
         operator = ast.unparse(ast.BinOp(ast.Name("a"), write.node.op, ast.Name("b"))).split()[1]
-        return f"{name} {operator} {source.factor(write.node.value)}"
+        return f"{write.name} {operator} {source.factor(write.node.value)}"
     call = write.node
     if isinstance(call, ast.Call) and called(call) in OPERATORS and isinstance(write.statement, ast.Expr):
         arguments = ", ".join(source.of(argument) for argument in [*call.args, *call.keywords])
-        return f"{name}.{called(call).removesuffix('_')}({arguments})"
+        return f"{write.name}.{called(call).removesuffix('_')}({arguments})"
     return ""
 
 
@@ -67,7 +66,7 @@ def stack_rows(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `out = zeros(n, m)` and `out[t] = h` in a loop with `out = []`, `out.append(h)` and `out = torch.stack(out)`."""
     for write in program.writes:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and program.source.loops(write.statement):
-            for made in program.source.bindings(program.source.of(write.root))[-1:]:
+            for made in program.source.bindings(write.name)[-1:]:
                 if isinstance(made.value, ast.Call) and (edits := collect_in_list(program, write, made)):
                     yield Candidate("collect in a list and stack", edits)
 
@@ -80,11 +79,11 @@ def collect_in_list(program: BrokenProgram, write: InPlaceWrite, made: ast.Assig
     steps = [at for at, index in enumerate(places) if not isinstance(index, ast.Slice)]
     if not isinstance(loop, ast.For) or len(steps) != 1 or loop.lineno < made.lineno:
         return ()
-    name, value, dimension = program.source.of(write.root), program.source.of(write.node.value), steps[0]
+    name, dimension = write.name, steps[0]
     option = f", dim={dimension}" if dimension else ""
     return (
         program.source.replace(made.value, "[]"),
-        program.source.replace(write.node, f"{name}.append({value})"),
+        program.source.replace(write.node, f"{name}.append({program.source.of(write.node.value)})"),
         program.source.insert_after(loop, f"{name} = torch.stack({name}{option})"),
         *index_by_step(program, write, loop, dimension),
     )

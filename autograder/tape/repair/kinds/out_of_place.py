@@ -82,16 +82,15 @@ def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
             yield from detach_view(program.source, write)
             continue
         edits = drop_underscores(program.source, write.node)
-        name = program.source.of(write.root)
         is_filled = fills(write.node)
         if write.is_alone:
-            alone = (program.source.insert(write.node, f"{name} = "), *edits)
+            alone = (program.source.insert(write.node, f"{write.name} = "), *edits)
             yield Candidate("out of place", made(program.source, write) if is_filled else alone)
         elif not is_filled:
             yield Candidate("out of place", edits)
-            text = f"{name} = {program.source.apply_to(write.node, edits)}"
+            text = f"{write.name} = {program.source.apply_to(write.node, edits)}"
             first = program.source.insert_before(write.statement, text)
-            yield Candidate("out of place", (first, program.source.replace(write.node, name)))
+            yield Candidate("out of place", (first, program.source.replace(write.node, write.name)))
     for statement in program.suspects:
         for call, target in targets(program.source, statement):
             is_used = isinstance(call, ast.Call) and not is_whole_statement(statement, call)
@@ -109,7 +108,7 @@ def detach_view(source: EditableSource, write: InPlaceWrite) -> Iterator[Candida
     """Remove the underscore of `m[:1].detach_()`, for which PyTorch raises an error if it is a view."""
     if called(write.node) == "detach_":
         text = "change.own_history|`detach()` returns a new tensor without history; {name} keeps its own."
-        not_cut = Message(text, name=source.of(write.root))
+        not_cut = Message(text, name=write.name)
         yield Candidate("detach, not in place", drop_underscores(source, write.node), not_cut)
 
 
@@ -133,7 +132,7 @@ def fills(last: ast.AST) -> bool:
 
 def made(source: EditableSource, write: InPlaceWrite) -> Edits:
     """Return the edit that assigns a new filled tensor to the name, or () if the fill is part of a chain of calls."""
-    name, maker = source.of(write.root), MAKERS.get(called(write.node), "")
+    name, maker = write.name, MAKERS.get(called(write.node), "")
     if called(write.node) in DRAWS and len(list(chain(write.node))) == 1:
         start, dot = source.span(write.node)[0], source.dot(write.node.func)
         return (Edit(start, dot, f"{name} = torch.empty_like({name})"),)
@@ -207,7 +206,7 @@ def rebind_masked(program: BrokenProgram) -> Iterator[Candidate]:
     source = program.source
     for write in program.writes:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and not is_whole(write.target.slice):
-            name, value = source.of(write.root), write.node.value
+            name, value = write.name, write.node.value
             mask = source.of(write.target.slice)
             masked = f"{name}.masked_fill({mask}, {source.of(value)})"
             chosen = f"torch.where({mask}, {source.of(value)}, {name})"
@@ -220,7 +219,7 @@ def rebind_filled(program: BrokenProgram) -> Iterator[Candidate]:
     source = program.source
     for write in program.writes:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and is_whole(write.target.slice):
-            name, value = source.of(write.root), write.node.value
+            name, value = write.name, write.node.value
             number = is_number(value)
             maker = NUMBERS.get(source.of(value), MAKERS["fill_"]) if number else MAKERS["copy_"]
             yield Candidate("out of place", assign(source, write, maker.format(name, source.of(value))))
@@ -229,7 +228,7 @@ def rebind_filled(program: BrokenProgram) -> Iterator[Candidate]:
 def assign(source: EditableSource, write: InPlaceWrite, text: str) -> Edits:
     """Return the edit that assigns `text` to the modified name, or () if the statement has further targets."""
     single = len(write.node.targets) == 1
-    return (source.replace(write.node, f"{source.of(write.root)} = {text}"),) if single else ()
+    return (source.replace(write.node, f"{write.name} = {text}"),) if single else ()
 
 
 def is_whole(index: ast.expr) -> bool:
