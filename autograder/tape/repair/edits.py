@@ -98,6 +98,16 @@ class EditableSource:
         values = (value for _, value in ast.iter_fields(self.parents[statement]))
         return next(value for value in values if isinstance(value, list) and statement in value)
 
+    def before(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Return the statements before `statement` in its block."""
+        block = self.block(statement)
+        return block[: block.index(statement)]
+
+    def after(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Return the statements after `statement` in its block."""
+        block = self.block(statement)
+        return block[block.index(statement) + 1 :]
+
     def scope(self, node: ast.AST) -> ast.AST:
         """Return the function that contains the node, or the module."""
         return next((node for node in self.ancestors(node) if isinstance(node, FUNCTIONS)), self.tree)

@@ -56,8 +56,8 @@ def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFaul
     """Move the optimizer below the model that it should hold, or pass it the parameters of that model."""
     roots = dict.fromkeys(tensor.name.partition(".")[0] for tensor in fault.tensors if not tensor.is_untrained)
     for made, given in optimizers(source):
-        block, name = source.block(made), ast.unparse(made.targets[0])
-        users = [statement for statement in block[block.index(made) + 1 :] if name in ast.unparse(statement)]
+        name = ast.unparse(made.targets[0])
+        users = [statement for statement in source.after(made) if name in ast.unparse(statement)]
         for root in ("", *roots):
             text = source.of(made)
             if root and (old := next(iter(source.nodes(ast.Name, given)), None)) is not None:

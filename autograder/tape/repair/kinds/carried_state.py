@@ -94,8 +94,7 @@ def detach_if_set(source: EditableSource, name: str, reader: ast.stmt, text: str
 def of_functions(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the outer variables that a function computes from their previous values."""
     for outer in source.nodes(ast.Global) + source.nodes(ast.Nonlocal):
-        block = source.block(outer)
-        rest = block[block.index(outer) + 1 :]
+        rest = source.after(outer)
         stored, read = (set().union(*(paths_in(one, how) for one in rest)) for how in (ast.Store, ast.Load))
         for name in sorted({*outer.names} & stored & read):
             for text in detached(name):
@@ -105,8 +104,7 @@ def of_functions(source: EditableSource) -> Iterator[tuple[str, Edits]]:
 def given_to_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the values that a function receives, such as `first = (h, c)`, and uses in each iteration of a training loop."""
     for loop in training_loops(source):
-        block = source.block(loop)
-        for statement in block[: block.index(loop)]:
+        for statement in source.before(loop):
             if isinstance(getattr(statement, "value", None), ast.Tuple | ast.Name | ast.Subscript):
                 for name in sorted(names_bound(statement) & names_loaded(loop)):
                     for text in reversed(detached(name)):
@@ -139,8 +137,7 @@ def uses_after_shared(program: BrokenProgram) -> Iterator[ast.Name]:
     source = program.source
     for fault in program.verdict.graph_faults:
         for maker in program.at([fault.place.line]) if fault.place.file == program.file else ():
-            block = source.block(maker)
-            for statement in block[block.index(maker) + 1 :]:
+            for statement in source.after(maker):
                 yield from (name for name in used_names(source, statement) if name.id in names_bound(maker))
 
 
@@ -149,7 +146,7 @@ def uses_in_losses(program: BrokenProgram, most: int = 2) -> Iterator[tuple[ast.
     source = program.source
     for last in program.at(program.error_lines) if program.verdict.outcome == "raises-backward" else ():
         block = source.block(last)
-        calls = [one for one in block[: block.index(last) + 1] if calls_backward(one)]
+        calls = [one for one in (*source.before(last), last) if calls_backward(one)]
         for call in reversed(calls[-most:] if len(calls) > 1 else ()):
             for statement in computing(source, call):
                 others = [one for one in block if one is not statement and isinstance(one, ast.Assign)]

@@ -20,16 +20,16 @@ MADE = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 
 def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
     """In `a.backward(); one.step(); b.backward(); two.step()`, move `b.backward()` with its `zero_grad()` before `a.backward()`."""
+    source = program.source
     for statement in movable(program):
-        for step, last in followed_by_backward(program.source, statement):
-            block = program.source.block(step)
-            first = first_of_earlier(block[: block.index(step)])
+        for step, last in followed_by_backward(source, statement):
+            block, first = source.block(step), first_of_earlier(source.before(step))
             if first is not None:
-                between = block[block.index(step) + 1 : block.index(last)]
+                between = [one for one in source.after(step) if one in source.before(last)]
                 carried = [one for one in between if clears(one) or isinstance(one, MADE)]
-                yield from moved_up(program.source, first, [*carried, last])
+                yield from moved_up(source, first, [*carried, last])
                 steps = [one for one in movable(program) if one in block and step.lineno <= one.lineno < last.lineno]
-                yield from restricted_to_inputs(program.source, steps or [step], last)
+                yield from restricted_to_inputs(source, steps or [step], last)
 
 
 def first_of_earlier(block: list[ast.stmt]) -> ast.stmt | None:
@@ -63,8 +63,8 @@ def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) ->
 
 def restricted_to_inputs(source: EditableSource, steps: list[ast.stmt], last: ast.stmt) -> Iterator[Candidate]:
     """Yield the move of steps after the last backward, restricted to the inputs that the following step trains."""
-    block, moved = source.block(last), "\n".join(source.dedented(step) for step in steps)
-    later = [one for statement in block[block.index(last) :] for one in calls_of(statement, "step")]
+    moved = "\n".join(source.dedented(step) for step in steps)
+    later = [one for statement in (last, *source.after(last)) for one in calls_of(statement, "step")]
     for call in calls_of(last, "backward"):
         following = (one.func for one in later if one.lineno > call.lineno and isinstance(one.func, ast.Attribute))
         if (step := next(following, None)) is not None:
@@ -78,8 +78,7 @@ def inline_both_updates(program: BrokenProgram) -> Iterator[Candidate]:
     source = program.source
     helpers = {node.name: node for node in source.nodes(ast.FunctionDef) if _updates(node)}
     for statement in source.statements():
-        block = source.block(statement)
-        following = block[block.index(statement) + 1 :][:1]
+        following = source.after(statement)[:1]
         pair = [_inlined(source, helpers, part) for part in (statement, *following)]
         if len(pair) == 2 and all(pair):
             for lines in _both_first(*pair):  # type: ignore[arg-type]
@@ -187,8 +186,7 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
 def after_its_step(source: EditableSource, moving: ast.stmt, last: ast.stmt) -> ast.stmt:
     """Return the statement after which to move: a backward, or its step, if the moved ones clear the same gradients."""
     cleared = {source.of(call.func).replace("zero_grad", "step") for call in calls_of(moving, "zero_grad")}
-    block = source.block(last)
-    following = takewhile(lambda one: not calls_backward(one), block[block.index(last) + 1 :])
+    following = takewhile(lambda one: not calls_backward(one), source.after(last))
     return next((one for one in following for call in calls_of(one, "step") if source.of(call.func) in cleared), last)
 
 
@@ -205,8 +203,7 @@ def right_before_backward(source: EditableSource) -> list[ast.stmt]:
     found = []
     for last in source.statements():
         if isinstance(last, ast.Expr) and calls_backward(last):
-            block = source.block(last)
-            before_it = takewhile(lambda one: isinstance(one, ast.Expr), reversed(block[: block.index(last)]))
+            before_it = takewhile(lambda one: isinstance(one, ast.Expr), reversed(source.before(last)))
             found += [one for one in before_it if not called_in(one) & NO_WRITE]
     return found
 
@@ -215,12 +212,7 @@ def followed_by_backward(source: EditableSource, statement: ast.stmt) -> list[tu
     """Return each movable statement (this one or a block around it) with the statements after it that call backward."""
     scope = source.scope(statement)
     around = [one for one in source.ancestors(statement) if isinstance(one, ast.stmt) and source.scope(one) is scope]
-    found = []
-    for inner in [statement, *around]:
-        block = source.block(inner)
-        later = [other for other in block[block.index(inner) + 1 :] if calls_backward(other)]
-        found += [(inner, other) for other in later]
-    return found
+    return [(inner, other) for inner in [statement, *around] for other in source.after(inner) if calls_backward(other)]
 
 
 def calls_backward(statement: ast.stmt) -> bool:
@@ -231,8 +223,8 @@ def calls_backward(statement: ast.stmt) -> bool:
 def repeat_forward(program: BrokenProgram) -> Iterator[Candidate]:
     """Repeat the statements that compute the loss after the modification, directly before backward."""
     for statement in movable(program):
-        for moving, last in followed_by_backward(program.source, statement):
-            if text := leading_to(program, moving, last):
+        for _, last in followed_by_backward(program.source, statement):
+            if text := leading_to(program, last):
                 edits = (program.source.insert_before(last, text),)
                 yield Candidate("forward again after the write", edits, may_change=AGAIN)
 
@@ -297,10 +289,9 @@ def creates_state(source: EditableSource, statement: ast.Assign) -> bool:
     return is_maker or any(word in text for word in ("requires_grad", "Parameter", "optim"))
 
 
-def leading_to(program: BrokenProgram, write: ast.stmt, last: ast.stmt) -> str:
+def leading_to(program: BrokenProgram, last: ast.stmt) -> str:
     """Return the source of the assignments that used the old values and that `last` depends on."""
-    block = program.source.block(write)
-    earlier = [one for one in block[: block.index(last)] if isinstance(one, ast.Assign | ast.AugAssign)]
+    earlier = [one for one in program.source.before(last) if isinstance(one, ast.Assign | ast.AugAssign)]
     stale: set[str] = set()
     reading = []
     for statement in earlier:
