@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 from autograder.errors import InputError
-from autograder.locale.messages import Message
 from autograder.requirements import PACKAGE
 
 _LIBRARIES = tuple(
@@ -50,13 +49,11 @@ def compiled(source: str, file: str) -> types.CodeType:
             code = compile(source, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         # A null byte raises a SyntaxError without a line or a ValueError, depending on the release of Python (3.11.4).
-        line = getattr(error, "lineno", None)
-        known = {"file": file, "reason": getattr(error, "msg", str(error)), "line": line}
-        raise ProgramError(
-            Message("source.not_text|{file} is not Python: {reason}. Save it as plain text.", **known)
-            if line is None
-            else Message("source.not_python|{file} is not Python: {reason} on line {line}. Correct that line.", **known)
-        ) from None
+        line, reason = getattr(error, "lineno", None), getattr(error, "msg", str(error))
+        text = "source.not_python|{file} is not Python: {reason} on line {line}. Correct that line."
+        if line is None:
+            text = "source.not_text|{file} is not Python: {reason}. Save it as plain text."
+        raise ProgramError.of(text, file=file, reason=reason, line=line) from None
     # inspect.getsource and tracebacks read linecache for a program that is not in a file.
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     return code
