@@ -246,9 +246,8 @@ class FiniteDifferences:
         self.nominal = NominalRun()
         # Tensors with a `grad_fn` keep their dtype, because their graph was recorded in it.
         self.outside = Snapshot(runner.program.roots, runner.program.space).tensors
-        first, began = NominalReplay(self.nominal, live, self.outside, seconds=seconds), time.monotonic()
-        self._run(first)
-        self.leaves = first.leaves
+        began = time.monotonic()
+        self._run(NominalReplay(self.nominal, live, self.outside, seconds=seconds))
         still = self._losses({})
         self.each = (time.monotonic() - began) / 2
         for loss, nominal in zip(still, self.nominal.losses, strict=True):

@@ -206,7 +206,7 @@ def _may_vary_losses(effect: UntrackedEffect, asked: bool) -> bool:
 
 
 def _vary(effect: UntrackedEffect, differences: FiniteDifferences, each_leaf: bool) -> None:
-    is_short = not each_leaf or _takes_long(differences, 2 * len(differences.leaves), effect)
+    is_short = not each_leaf or _takes_long(differences, 2 * len(differences.nominal.leaves), effect)
     effect.taken = True
     together = differences.disagreements_together() if is_short else set()
     if is_short and not together:
