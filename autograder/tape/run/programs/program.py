@@ -246,8 +246,7 @@ def from_function(
     shown = os.path.basename(code.co_filename) if file == "<program>" and source else file
 
     def call(_backwards: Callable[[], int]) -> object:
-        arguments = copied_names(names)
-        return function(**{name: arguments[name] for name in names or {}})
+        return function(**copied_names(names))
 
     return Program(shown, source, call, code.co_filename, (function,))
 
