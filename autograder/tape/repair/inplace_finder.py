@@ -38,7 +38,7 @@ class InPlaceWrite:
     @property
     def is_alone(self) -> bool:
         """Whether the statement contains nothing else."""
-        return is_whole_statement(self.statement, self.node)
+        return sole_call(self.statement) is self.node
 
     @property
     def views(self) -> set[str]:
@@ -120,9 +120,10 @@ def parts(statement: ast.AST) -> Iterator[ast.expr]:
             yield child.context_expr
 
 
-def is_whole_statement(statement: ast.stmt, call: ast.AST) -> bool:
-    """Return whether a statement is only this expression, so that its value is not used."""
-    return isinstance(statement, ast.Expr) and statement.value is call
+def sole_call(statement: ast.stmt) -> ast.Call | None:
+    """Return the call if a statement is nothing else, so that its value is not used, or None."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return value if isinstance(value, ast.Call) else None
 
 
 def called_in(statement: ast.stmt) -> set[str]:

@@ -12,7 +12,7 @@ import torch
 from autograder.locale.messages import id_of
 from autograder.tape.recording.verdict_types import GraphFault
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import called, called_in, calls, calls_of, is_whole_statement
+from autograder.tape.repair.inplace_finder import called, called_in, calls_of, sole_call
 from autograder.tape.repair.kinds.order import calls_backward
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -180,9 +180,9 @@ def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
     if code := code_in(fault):
         yield (source.replace(at, code),)
         yield (source.replace(at, f"with torch.no_grad():\n{source.indent(at)}    {code}"),)
-    for call in calls(at):
-        if isinstance(call.func, ast.Attribute) and is_whole_statement(at, call):
-            yield (source.insert(call.func, "_", after=True),)
+    call = sole_call(at)
+    if call is not None and isinstance(call.func, ast.Attribute):
+        yield (source.insert(call.func, "_", after=True),)
 
 
 def _make_list(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:

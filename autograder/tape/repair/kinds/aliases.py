@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import NO_WRITES, InPlaceWrite, called, is_data, of_module
+from autograder.tape.repair.inplace_finder import NO_WRITES, InPlaceWrite, called, is_data, of_module, sole_call
 from autograder.tape.repair.kinds.clones import first_name
 from autograder.tape.repair.kinds.out_of_place import drop_underscores, expand_operator, fills, made
 
@@ -129,8 +129,8 @@ def is_detached_in_place(node: ast.AST) -> TypeGuard[ast.Expr]:
 def require_grad_earlier(program: BrokenProgram) -> Iterator[Candidate]:
     """Move `w.requires_grad_()` from below a use of w up to the assignment of w."""
     for statement in program.source.statements():
-        call = statement.value if isinstance(statement, ast.Expr) else None
-        if isinstance(call, ast.Call) and called(call) == "requires_grad_" and isinstance(call.func, ast.Attribute):
+        call = sole_call(statement)
+        if call and called(call) == "requires_grad_" and isinstance(call.func, ast.Attribute):
             for made in program.source.bindings(program.source.of(call.func.value)):
                 if made.lineno < statement.lineno:
                     moved = program.source.insert_after(made, program.source.of(statement))

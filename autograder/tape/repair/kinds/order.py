@@ -11,7 +11,7 @@ from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import EditableSource
-from autograder.tape.repair.inplace_finder import called, called_in, calls_of
+from autograder.tape.repair.inplace_finder import called, called_in, calls_of, sole_call
 from autograder.tape.repair.names_in_code import carried_names, names_bound, names_loaded
 
 KIND = translatable("both losses backward before either step")
@@ -34,21 +34,18 @@ def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
 
 def first_of_earlier(block: list[ast.stmt]) -> ast.stmt | None:
     """Return the last statement of a block that calls backward, or the `zero_grad()` before it that belongs to it."""
-    earlier = [statement for statement in block if calls_backward(statement)]
-    if not earlier:
+    last = next((statement for statement in reversed(block) if calls_backward(statement)), None)
+    if last is None:
         return None
-    place = block.index(earlier[-1])
-    cleared = [statement for statement in block[:place] if clears(statement)]
-    made = [statement for statement in block[:place] if isinstance(statement, MADE)]
-    if cleared and (not made or block.index(cleared[-1]) > block.index(made[-1])):
-        return cleared[-1]
-    return earlier[-1]
+    above = (one for one in reversed(block[: block.index(last)]) if clears(one) or isinstance(one, MADE))
+    nearest = next(above, last)
+    return nearest if clears(nearest) else last
 
 
 def clears(statement: ast.stmt) -> bool:
     """Return whether the statement only clears gradients."""
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(value, ast.Call) and called(value) == "zero_grad"
+    call = sole_call(statement)
+    return call is not None and called(call) == "zero_grad"
 
 
 def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) -> Iterator[Candidate]:
@@ -88,8 +85,7 @@ def inline_both_updates(program: BrokenProgram) -> Iterator[Candidate]:
 
 def _updates(function: ast.FunctionDef) -> bool:
     """Return whether a function calls backward in one statement and an optimizer's step in a later one, and all statements are calls."""
-    values = [getattr(one, "value", None) if isinstance(one, ast.Expr) else None for one in _body(function)]
-    names = [called(value) if isinstance(value, ast.Call) else None for value in values]
+    names = [called(call) if (call := sole_call(one)) else None for one in _body(function)]
     return None not in names and names.count("backward") == 1 and "step" in names[names.index("backward") :]
 
 
@@ -99,11 +95,9 @@ def _body(function: ast.FunctionDef) -> list[ast.stmt]:
 
 def _inlined(source: EditableSource, helpers: dict[str, ast.FunctionDef], statement: ast.stmt) -> list[ast.Call] | None:
     """Return the calls that a call of a helper makes, with its arguments in place of the parameters, or None for other statements."""
-    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
-        return None
-    call = statement.value
-    helper = helpers.get(called(call) or "")
-    if helper is None:
+    call = sole_call(statement)
+    helper = helpers.get(called(call)) if call else None
+    if call is None or helper is None:
         return None
     names = [argument.arg for argument in helper.args.args]
     names = names[1:] if names[:1] == ["self"] else names

@@ -9,15 +9,7 @@ from collections.abc import Iterator
 from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import (
-    InPlaceWrite,
-    called,
-    calls,
-    is_whole_statement,
-    of_module,
-    targets,
-    trace,
-)
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, of_module, sole_call, targets, trace
 
 MAKERS = {
     "zero_": "torch.zeros_like({0})",
@@ -93,7 +85,7 @@ def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
             yield Candidate("out of place", (first, program.source.replace(write.node, write.name)))
     for statement in program.suspects:
         for call, target in targets(program.source, statement):
-            is_used = isinstance(call, ast.Call) and not is_whole_statement(statement, call)
+            is_used = isinstance(call, ast.Call) and sole_call(statement) is not call
             if is_used and trace(target)[0] is None and not is_inner(program.source, call):
                 yield Candidate("out of place", drop_underscores(program.source, call))
 
@@ -191,7 +183,7 @@ def every_call(source: EditableSource) -> Iterator[tuple[ast.stmt, ast.Call]]:
 
 def bind_result(source: EditableSource, statement: ast.stmt, call: ast.Call, target: ast.expr) -> Edits:
     """Return the edit that assigns the call's result to `target`, if the statement does not use it."""
-    return (source.insert(call, f"{source.of(target)} = "),) if is_whole_statement(statement, call) else ()
+    return (source.insert(call, f"{source.of(target)} = "),) if sole_call(statement) is call else ()
 
 
 def remove_keyword(source: EditableSource, call: ast.Call, keyword: ast.keyword) -> Edit:
