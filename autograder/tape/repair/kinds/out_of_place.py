@@ -14,7 +14,7 @@ from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, o
 MAKERS = {
     "zero_": "torch.zeros_like({0})",
     "fill_": "torch.full_like({0}, {1})",
-    "copy_": "({1}).expand_as({0}).clone()",
+    "copy_": "{1}.expand_as({0}).clone()",
 }
 # methods that fill a tensor with random numbers
 DRAWS = {"normal_", "uniform_", "bernoulli_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_"}
@@ -128,7 +128,7 @@ def made(source: EditableSource, write: InPlaceWrite) -> Edits:
     if called(write.node) in DRAWS and len(list(chain(write.node))) == 1:
         start, dot = source.span(write.node)[0], source.dot(write.node.func)
         return (Edit(start, dot, f"{name} = torch.empty_like({name})"),)
-    values = [source.of(argument) for argument in write.node.args]
+    values = [source.operand(argument) for argument in write.node.args]
     if len(values) != maker.count("{1}") or len(list(chain(write.node))) > 1 or not maker:
         return ()
     return (source.replace(write.node, f"{name} = {maker.format(name, *values)}"),)
@@ -214,7 +214,7 @@ def rebind_filled(program: BrokenProgram) -> Iterator[Candidate]:
             name, value = write.name, write.node.value
             number = is_number(value)
             maker = NUMBERS.get(source.of(value), MAKERS["fill_"]) if number else MAKERS["copy_"]
-            yield Candidate("out of place", assign(source, write, maker.format(name, source.of(value))))
+            yield Candidate("out of place", assign(source, write, maker.format(name, source.operand(value))))
 
 
 def assign(source: EditableSource, write: InPlaceWrite, text: str) -> Edits:

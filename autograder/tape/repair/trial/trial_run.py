@@ -64,6 +64,8 @@ class TrialRun(Listener):
     unreached: set[str] = field(default_factory=set)  # the names of those that no backward reached
     trained: list[Tensor] = field(default_factory=list)  # values at the end of the leaves that a backward reached
     left: list[Tensor] = field(default_factory=list)  # `.grad` of these leaves at the end
+    # the same without those of the last call of a run that ended early, which the program may have scaled afterwards
+    settled: list[Tensor] = field(default_factory=list)
     reached: dict[int, Tensor] = field(default_factory=dict)
     held: dict[int, Tensor | None] = field(default_factory=dict)
     running: int = 0  # number of active backward calls, which may be nested
@@ -122,9 +124,12 @@ class TrialRun(Listener):
         # In a run that ended early, perhaps before an update that a fix moves, the last call's loss shows its leaves' values.
         shown = {leaf for leaf, _ in self.calls[-1].given} if self.is_cut and self.calls else set()
         self.trained = [snapshot(leaf) for key, leaf in self.reached.items() if key not in shown]
-        self.left = [
-            snapshot(leaf.grad) for leaf in self.reached.values() if leaf.grad is not None and self.counts(leaf)
-        ]
+        left = {
+            key: snapshot(leaf.grad)
+            for key, leaf in self.reached.items()
+            if leaf.grad is not None and self.counts(leaf)
+        }
+        self.left, self.settled = list(left.values()), [value for key, value in left.items() if key not in shown]
         self.cut = set(self.reached) if self.is_cut else set()
         self.unreached = {name for name, parameter in self.parameters.items() if parameter not in self.reached}
         self.reached = {}
