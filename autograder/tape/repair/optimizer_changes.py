@@ -117,9 +117,8 @@ def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
         if at in steps:
             yield (source.delete(clear), source.insert_after(at, source.of(clear)))
     for step in steps:
-        for outer in around:
-            if isinstance(outer, ast.stmt) and source.block(outer) is source.block(step) and outer.lineno < step.lineno:
-                yield (source.delete(step), source.insert_before(outer, source.of(step)))
+        for outer in (one for one in around if one in source.before(step)):
+            yield (source.delete(step), source.insert_before(outer, source.of(step)))
 
 
 def _clip_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
