@@ -312,12 +312,10 @@ def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:
     """Move the modification before the operation that saves, if both are in the same block."""
     for statement in program.suspects:
         for saver, _ in program.saving_statements:
-            block = program.source.block(statement)
-            if saver not in block:
-                continue
-            between = block[block.index(saver) : block.index(statement)]
+            earlier = program.source.before(statement)
+            between = earlier[earlier.index(saver) :] if saver in earlier else []
             # An optimizer's step needs the gradients of the backward before it.
-            if between and not any(calls_backward(statement) for statement in between):
+            if between and not any(map(calls_backward, between)):
                 moved = program.source.insert_before(saver, program.source.dedented(statement))
                 edits = (program.source.delete(statement), moved)
                 yield Candidate("move the write before the save", edits, may_change=EARLIER)
