@@ -68,9 +68,8 @@ def unread_in(scope: ast.AST) -> list[str]:
     loop_names = set().union(*(names_bound(node.target) for node in nodes if isinstance(node, ast.For)))
     statements = [node for node in nodes if isinstance(node, ast.stmt)]
     found = []
-    for statement in statements:
-        targets = statement.targets if isinstance(statement, ast.Assign) else []
-        if bound := {ast.unparse(target) for target in targets} & loop_names:
+    for statement in (one for one in statements if isinstance(one, ast.Assign)):
+        if bound := {ast.unparse(target) for target in statement.targets} & loop_names:
             below = [other for other in statements if other.lineno > (statement.end_lineno or statement.lineno)]
             found += sorted(bound - set().union(*map(names_loaded, below)))
     return found
