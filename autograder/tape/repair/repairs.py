@@ -90,8 +90,7 @@ def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:
     """Return whether the modified variable was assigned from `.data`, in the last assignment above if there is one."""
     made = program.source.bindings(write.name)  # last first
     above = [statement for statement in made if statement.lineno < write.statement.lineno][:1] or made
-    values = [statement.value for statement in above]
-    return any(node.attr == "data" for value in values for node in program.source.nodes(ast.Attribute, value))
+    return any(node.attr == "data" for one in above for node in program.source.nodes(ast.Attribute, one.value))
 
 
 @dataclass(frozen=True)
