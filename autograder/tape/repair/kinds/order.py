@@ -76,7 +76,7 @@ def inline_both_updates(program: BrokenProgram) -> Iterator[Candidate]:
     helpers = {node.name: node for node in source.nodes(ast.FunctionDef) if _updates(node)}
     for statement in source.statements():
         following = source.after(statement)[:1]
-        pair = [_inlined(source, helpers, part) for part in (statement, *following)]
+        pair = [_inlined(helpers, part) for part in (statement, *following)]
         if len(pair) == 2 and all(pair):
             for lines in _both_first(*pair):  # type: ignore[arg-type]
                 text = f"{source.newline}{source.indent(statement)}".join(lines)
@@ -93,7 +93,7 @@ def _body(function: ast.FunctionDef) -> list[ast.stmt]:
     return function.body[1:] if ast.get_docstring(function) else function.body
 
 
-def _inlined(source: EditableSource, helpers: dict[str, ast.FunctionDef], statement: ast.stmt) -> list[ast.Call] | None:
+def _inlined(helpers: dict[str, ast.FunctionDef], statement: ast.stmt) -> list[ast.Call] | None:
     """Return the calls that a call of a helper makes, with its arguments in place of the parameters, or None for other statements."""
     call = sole_call(statement)
     helper = helpers.get(called(call)) if call else None
