@@ -80,8 +80,8 @@ def _versions(harm: Harm) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def _nodes_at(file: str, text: str) -> dict[tuple[int, int, int, int], list[ast.AST]]:
-    """Return the expressions and statements of a file, sorted by position; at equal positions, the outermost comes first."""
+def _nodes_in(text: str) -> dict[tuple[int, int, int, int], list[ast.AST]]:
+    """Return the expressions and statements of a text, sorted by position; at equal positions, the outermost comes first."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):  # for example a magic command of a notebook
@@ -99,8 +99,8 @@ def _nodes_at(file: str, text: str) -> dict[tuple[int, int, int, int], list[ast.
 
 def call_at(site: CallSite) -> ast.AST | None:
     """Return the expression or assignment at a call site, or None if the source is not available."""
-    file = site.code.co_filename
-    return next(iter(_nodes_at(file, "".join(linecache.getlines(file))).get(site.span, ())), None)
+    text = "".join(linecache.getlines(site.code.co_filename))
+    return next(iter(_nodes_in(text).get(site.span, ())), None)
 
 
 def written_expression(site: CallSite) -> str | None:
@@ -140,8 +140,7 @@ def foreign_writes(site: CallSite) -> tuple[str, list[int]] | None:
     name = given.id if isinstance(given, ast.Name) and site.called in FOREIGN else _target(call)
     if name is None or site.called not in {*FOREIGN, *EXPOSING}:
         return None
-    file = site.code.co_filename
-    nodes = _nodes_at(file, "".join(linecache.getlines(file)))
+    nodes = _nodes_in("".join(linecache.getlines(site.code.co_filename)))
     kinds = (ast.Expr, ast.Assign, ast.AugAssign)
     statements = [node for group in nodes.values() for node in group if isinstance(node, kinds)]
     later = [node for node in statements if node.lineno >= site.code.co_firstlineno]
