@@ -6,6 +6,7 @@ import os
 import shutil
 import tokenize
 from collections.abc import Sequence
+from pathlib import Path
 
 from autograder.errors import InputError, UnfinishedError
 from autograder.tape.recording.verdict_types import Fix
@@ -66,8 +67,7 @@ def prepare(path: str, name: str, changed: str) -> None:
             newline = "\r\n" if b"\r\n" in before.read() else "\n"
         shutil.copy2(path, kept)
         shutil.copy2(path, written)
-        with open(written, "w", encoding=encoding, newline=newline) as file:
-            file.write(changed)
+        Path(written).write_text(changed, encoding, newline=newline)
     except OSError as error:
         text = "patch.not_written|A fix cannot be applied to {name} ({reason}). Use --diff, and apply it elsewhere."
         raise UnfinishedError.of(text, name=name, reason=error.strerror) from None
