@@ -121,9 +121,7 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Rep
     scope = compared_part(verdict)
 
     def search_of(file: ProgramFactory, seen: Verdict) -> Search:
-        reference = searches[0].reference if searches else None
-        later = searches[0].later_error if searches else None
-        searches.append(Search(file, seen, prove, scope, reference, later, others=searches))
+        searches.append(Search(file, seen, prove, scope, others=searches))
         return searches[-1]
 
     # At the end of the block, tracebacks show the user's source again.

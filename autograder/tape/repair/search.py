@@ -52,7 +52,6 @@ class Search:
     verdict: Verdict
     prove: Prove  # returns the verdict on a changed program
     scope: Scope = WHOLE  # the length of each run, and the backward call that a proof records
-    known: Reference | None = None  # the program's actual and intended results, if another search has computed them
     later_error: Problem | None = None  # an error of the program itself that follows the intended part
     texts: set[str] = field(default_factory=set)
     tried: int = 0
@@ -60,7 +59,8 @@ class Search:
     time: float = field(default_factory=lambda: current_budget().left)
     longest: float = 0.0  # duration of the longest run in seconds
     changing: list[TriedChange] = field(default_factory=list)
-    others: list[Search] = field(default_factory=list)  # the searches in all files of the program
+    # the searches in all files of the program, the first of which computes the actual and the intended results
+    others: list[Search] = field(default_factory=list)
     # changes of the original source after which another fault is left
     failing: list[TriedChange] = field(default_factory=list)
     failures: dict[str, None] = field(default_factory=dict)  # errors of kinds of fix, each as a sentence
@@ -68,16 +68,17 @@ class Search:
     def __post_init__(self) -> None:
         """Register the original source, and limit the runs if another search has run the program."""
         self.texts.add(self.factory.source)
-        if self.known:
-            self.scope = self.scope_after(self.known.plain)
+        if self.others:
+            self.scope = self.scope_after(self.others[0].reference.plain)
+            self.later_error = self.others[0].later_error
         if self.later_error:
             self.factory = self.factory.until(self.later_error)
 
     @cached_property
     def reference(self) -> Reference:
         """The actual and the intended results of the program, from two runs unless another search has made these."""
-        if self.known:
-            return self.known
+        if self.others and self.others[0] is not self:
+            return self.others[0].reference
         plain = self.run(self.factory.source)
         self.scope = self.scope_after(plain)
         intended = self.run_intended(plain)
