@@ -8,13 +8,13 @@ import functools
 import inspect
 import linecache
 import os
-import pkgutil
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from traceback import walk_stack
 from types import MappingProxyType
 from typing import Any
@@ -67,10 +67,15 @@ def _place(module: types.ModuleType) -> str:
 
 def _shadowed(folders: Iterable[str]) -> list[str]:
     """Return the imported modules that a program started in these directories would import from its own files instead."""
-    by_top = {module.name: folder for folder in folders for module in pkgutil.iter_modules([folder])}
+    by_top = {top: folder for folder in folders for top in _importable_names(folder)}
     tops = {name.partition(".")[0] for name in sys.modules}
     hidden = {top for top in by_top.keys() & tops - _NEVER_HIDDEN if _comes_later(sys.modules.get(top), by_top[top])}
     return [name for name in sys.modules if name.partition(".")[0] in hidden]
+
+
+def _importable_names(folder: str) -> Iterator[str]:
+    yield from (file.stem for file in Path(folder).glob("*.py"))
+    yield from (file.parent.name for file in Path(folder).glob("*/__init__.py"))
 
 
 def _comes_later(module: types.ModuleType | None, folder: str) -> bool:
