@@ -25,7 +25,8 @@ def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
         for step, last in followed_by_backward(source, statement):
             block, first = source.block(step), first_of_earlier(source.before(step))
             if first is not None:
-                between = [one for one in source.after(step) if one in source.before(last)]
+                later = source.after(step)
+                between = later[: later.index(last)]
                 carried = [one for one in between if clears(one) or isinstance(one, MADE)]
                 yield from moved_up(source, first, [*carried, last])
                 steps = [one for one in movable(program) if one in block and step.lineno <= one.lineno < last.lineno]
