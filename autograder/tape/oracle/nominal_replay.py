@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,15 +88,12 @@ class NominalReplay(CallMode, Listener):
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """Return the context for the program's code."""
-        with ExitStack() as stack:
-            stack.enter_context(ClonedSavesRun().around(program))
-            stack.enter_context(own_hooks(_unrecorded_copy, lambda copy: copy))
-            stack.enter_context(replaced_apply(self._inside))
+        hooks = own_hooks(_unrecorded_copy, lambda copy: copy)
+        with ClonedSavesRun().around(program), hooks, replaced_apply(self._inside):
             if not self.first:
                 _widen(self.outside)  # restored when the run ends
-            stack.enter_context(self)
-            stack.enter_context(self.recorded_calls())  # as in the observed run, so that both count the same calls
-            yield
+            with self, self.recorded_calls():  # as in the observed run, so that both count the same calls
+                yield
 
     def _inside(self, apply: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         # The calls inside a custom forward are not recorded, but they are part of the differentiated function.
