@@ -27,11 +27,9 @@ class CommandLine:
     @contextlib.contextmanager
     def given_to(self, first: str, folders: list[str]) -> Iterator[None]:
         """Set `sys.argv`, the working directory, and the entries of `sys.path` from which the program imports its own files (`folders`)."""
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(replaced(sys, "argv", [self.path_of(first), *self.arguments]))
-            if self.scratch is not None:
-                stack.enter_context(self.scratch.entered())
-                stack.enter_context(self.scratch.importable(folders))
+        entered = self.scratch.entered() if self.scratch else contextlib.nullcontext()
+        copies = self.scratch.importable(folders) if self.scratch else contextlib.nullcontext()
+        with replaced(sys, "argv", [self.path_of(first), *self.arguments]), entered, copies:
             yield
 
     def path_of(self, file: str) -> str:
