@@ -37,6 +37,7 @@ from autograder.tape.run.snapshot import same_items
 CALLS = 8  # of the same Function that are compared, because all calls use the same formulas
 LARGEST = 1 << 16  # largest number of elements in the arguments of a compared call
 WORST = ("wrong", "unknown", "choice", "derivative")
+Examination = Callable[..., DerivativeAnswer]
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,8 @@ class CheckedFunction:
     found: DerivativeAnswer
 
 
-def check_custom_functions(runner: Runner, *, twice: bool = False) -> list[CheckedFunction]:
-    """Return the custom Functions that a program calls, each with the worst result of its calls.
-
-    If `twice` is true, compare the derivative of the backward instead, as `create_graph=True` computes it.
-    """
+def check_custom_functions(runner: Runner, examined: Examination = examine) -> list[CheckedFunction]:
+    """Return the custom Functions that a program calls, each with the worst result of its calls."""
     noted, budget = _CustomCalls(), current_budget()
     kept = (1 - SHARE_OF_FUNCTIONS) * budget.left
     replace(runner, seconds=min(runner.seconds, SHARE_OF_FUNCTIONS * budget.left)).run(noted)
@@ -60,7 +58,7 @@ def check_custom_functions(runner: Runner, *, twice: bool = False) -> list[Check
     for function, arguments in noted.calls:
         if budget.left < kept:
             break
-        answer = _examined(function, arguments, examine_twice if twice else examine)
+        answer = _examined(function, arguments, examined)
         before = found.get(function)
         if before is None or WORST.index(answer.answer) < WORST.index(before.answer):
             found[function] = answer
@@ -93,7 +91,7 @@ class _CustomCalls(Listener):
         return apply(function, *arguments)
 
 
-def _examined(function: Any, given: tuple[Any, ...], examined: Callable[..., DerivativeAnswer]) -> DerivativeAnswer:
+def _examined(function: Any, given: tuple[Any, ...], examined: Examination) -> DerivativeAnswer:
     varied = [place for place, one in enumerate(given) if isinstance(one, torch.Tensor) and one.requires_grad]
 
     def alone(*values: torch.Tensor) -> Any:
@@ -218,7 +216,7 @@ def _vary(effect: UntrackedEffect, differences: FiniteDifferences, each_leaf: bo
     if effect.operations:
         effect.suspects = []  # PyTorch's wrong derivative explains the difference
     elif not effect.suspects and all(function.found.answer == "derivative" for function in effect.functions):
-        twice = check_custom_functions(differences.runner, twice=True) if effect.functions else []
+        twice = check_custom_functions(differences.runner, examine_twice) if effect.functions else []
         effect.twice = [check for check in twice if check.found.answer == "wrong"]
         if not effect.twice:
             effect.wrong, effect.note = set(), UNEXPLAINED
