@@ -253,10 +253,8 @@ def length(gradient: object) -> float:
 
 def first_not_finite(gradients: Gradients) -> int | None:
     """Return the index of the first backward with a gradient that contains nan or inf, or None if there is no such call."""
-    for number, call in enumerate(gradients.calls):
-        if any(gradient is not None and not bool(gradient.isfinite().all()) for gradient in call.values()):
-            return number
-    return None
+    given = ((number, gradient) for number, call in enumerate(gradients.calls) for gradient in call.values())
+    return next((number for number, one in given if one is not None and not one.isfinite().all()), None)
 
 
 def first_difference(got: Gradients, true: Gradients, limit: float) -> int | None:
