@@ -118,9 +118,8 @@ def _with_dates(name: str) -> Callable[..., Any]:
     load = getattr(ExtensionFileLoader, name)
 
     def loaded(loader: ExtensionFileLoader, module: Any) -> Any:
-        with ExitStack() as put_back:
-            for calendar in CALENDARS:
-                put_back.enter_context(patch.object(datetime, calendar.__name__, calendar))
+        originals: dict[str, Any] = {calendar.__name__: calendar for calendar in CALENDARS}
+        with patch.multiple(datetime, **originals):
             return load(loader, module)
 
     return loaded
