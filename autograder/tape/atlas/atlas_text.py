@@ -247,8 +247,12 @@ def _keeps_input(keeps: Iterable[Keep]) -> bool:
     return any(keep.what == "input" and keep.read for keep in keeps)
 
 
-def summary_text(atlas: Atlas) -> str:
-    """Return the number of operations by the kind of tensors they save, remarks on unusual ones, and the commands of the atlas."""
+def summary() -> str:
+    """Return the number of operations by the kind of tensors they save, remarks on unusual ones, and the commands of the atlas.
+
+    The table is the one closest to the installed PyTorch.
+    """
+    atlas = load_atlas()
     groups: dict[str, list[str]] = {}
     for one in atlas.operations:
         kept = {keep.what for keep in one.keeps}
@@ -261,7 +265,8 @@ def summary_text(atlas: Atlas) -> str:
     for group in ("nothing", "inputs", "outputs", "inputs and outputs"):
         names = groups.get(group, [])
         lines.append(f"  {len(names):4} keep {group:18} such as {', '.join(names[:: max(1, len(names) // 4)][:4])}")
-    return "\n".join([*lines, "", *_remarks(atlas), "", *(f"  {command}" for command in COMMANDS)])
+    lines += ["", *_remarks(atlas), "", *(f"  {command}" for command in COMMANDS)]
+    return "\n".join([*lines, "", version_line(atlas, installed_version())])
 
 
 def _remarks(atlas: Atlas) -> Iterable[str]:
@@ -361,16 +366,20 @@ def _names(operation: Operation) -> tuple[list[str], list[str], list[str]]:
     return [operation.name, operation.key], parts, [*alone, *map(plain_name, names)]
 
 
-def difference_text(older: Atlas, newer: Atlas) -> str:
-    """Return a text with a line for each operation that was added, removed or changed, and the changes of each tensor."""
-    before = {operation.key: operation for operation in older.operations}
-    after = {operation.key: operation for operation in newer.operations}
+def difference(older: str, newer: str) -> str:
+    """Return a line for each operation that differs between two PyTorch releases, and the changes of each tensor.
+
+    Raises:
+        InputError: if a release has no table.
+    """
+    before = {operation.key: operation for operation in load_atlas(older).operations}
+    after = {operation.key: operation for operation in load_atlas(newer).operations}
     changed = [key for key in before if key in after and _answer(before[key]) != _answer(after[key])]
     lines = [
-        f"PyTorch {older.pytorch} has {len(before)} differentiable operations here, {newer.pytorch} has {len(after)}; "
+        f"PyTorch {older} has {len(before)} differentiable operations here, {newer} has {len(after)}; "
         f"{len(before.keys() & after.keys()) - len(changed)} keep the same in both."
     ]
-    for version, listed, others in ((older.pytorch, before, after), (newer.pytorch, after, before)):
+    for version, listed, others in ((older, before, after), (newer, after, before)):
         if only := [key for key in listed if key not in others]:
             lines.append(f"only in {version}: {', '.join(only)}")
     for key in changed:
@@ -393,21 +402,6 @@ def of_operation(word: str) -> str:
     """
     atlas = load_atlas()
     return f"{operation_text(find_operations(atlas, word))}\n\n{version_line(atlas, installed_version())}"
-
-
-def summary() -> str:
-    """Return the number of operations by the kind of tensors they save, from the table closest to the installed PyTorch."""
-    atlas = load_atlas()
-    return f"{summary_text(atlas)}\n\n{version_line(atlas, installed_version())}"
-
-
-def difference(older: str, newer: str) -> str:
-    """Return the differences between two PyTorch releases in the tensors that operations save.
-
-    Raises:
-        InputError: if a release has no table.
-    """
-    return difference_text(load_atlas(older), load_atlas(newer))
 
 
 def words_on_node(kind: str, *, advice: bool = True) -> str:
