@@ -99,9 +99,8 @@ def watch(check: Check = "versions") -> JobWatch:
         InputError: if `check` has another value.
     """
     if check not in get_args(Check):
-        raise InputError.of(
-            'watch.unknown_check|{given} is not known here. Write "versions" or "bytes".', given=f"check={check!r}"
-        )
+        text = 'watch.unknown_check|{given} is not known here. Write "versions" or "bytes".'
+        raise InputError.of(text, given=f"check={check!r}")
     return JobWatch(check)
 
 

@@ -217,9 +217,8 @@ def changed_loss(number: int, intended: Tensor, now: Tensor) -> str:
             break
     if number == 1:
         return Message("trial.other_loss|backward starts from {now}, not {meant}.", **known)
-    return Message(
-        "trial.other_loss_of_call|backward call {number} starts from {now}, not {meant}.", number=number, **known
-    )
+    sentence = "trial.other_loss_of_call|backward call {number} starts from {now}, not {meant}."
+    return Message(sentence, number=number, **known)
 
 
 def different(intended: dict[str, Tensor], now: dict[str, Tensor]) -> list[str]:

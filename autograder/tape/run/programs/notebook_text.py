@@ -279,9 +279,8 @@ def _code_cells(content: str, file: str) -> list[dict[str, Any]]:
         cells = json.loads(content)["cells"]
         return [cell for cell in cells if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError):
-        raise ProgramError.of(
-            "notebook.not_format_4|{file} is not a notebook of format 4. Open and save it in JupyterLab.", file=file
-        ) from None
+        text = "notebook.not_format_4|{file} is not a notebook of format 4. Open and save it in JupyterLab."
+        raise ProgramError.of(text, file=file) from None
 
 
 def _number(cells: list[dict[str, Any]], cell: str, file: str) -> int:

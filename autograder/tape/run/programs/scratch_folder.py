@@ -135,9 +135,8 @@ class ScratchFolder:
         written = [path for path in self._written if os.path.isfile(path) and not _is_of_library(path)]
         if written:
             files = ", ".join(written[:SHOWN]) + (", …" if len(written) > SHOWN else "")
-            yield Message(
-                "scratch.outside|Each run wrote to files outside of the copy of the project: {files}.", files=files
-            )
+            text = "scratch.outside|Each run wrote to files outside of the copy of the project: {files}."
+            yield Message(text, files=files)
 
     def _is_in_project(self, path: str) -> bool:
         return any(_is_inside(path, folder) for folder in self._folders)

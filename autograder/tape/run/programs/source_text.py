@@ -70,9 +70,8 @@ def read_source(path: str | os.PathLike[Any]) -> str:
             return file.read()
     except (OSError, UnicodeDecodeError, SyntaxError) as error:
         reason = error.strerror if isinstance(error, OSError) else f"it cannot be decoded as Python source ({error})"
-        raise ProgramError.of(
-            "source.not_read|{file} cannot be read: {reason}. Name a Python file.", file=os.fspath(path), reason=reason
-        ) from None
+        text = "source.not_read|{file} cannot be read: {reason}. Name a Python file."
+        raise ProgramError.of(text, file=os.fspath(path), reason=reason) from None
 
 
 def is_own_file(filename: str) -> bool:
