@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ContextDecorator, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ContextDecorator, ExitStack, nullcontext
 from functools import wraps
 from typing import Any, Literal, Self, get_args
 
@@ -226,13 +226,11 @@ class WatchSession:
             self.listeners[here] = CallListener(self.sites, self.writes, made)
         return self.listeners[here]
 
-    @contextmanager
-    def _new_thread(self) -> Iterator[None]:
-        """Listen in a new thread until it ends."""
+    def _new_thread(self) -> AbstractContextManager[None]:
+        """Return the context of a new thread, which listens until the thread ends."""
         # Remove the listener of a thread that has ended and had the same identifier.
         self.listeners.pop(threading.get_ident(), None)
-        with self.listener().listening():
-            yield
+        return self.listener().listening()
 
     def _for_this_thread(self, method: Callable[..., None]) -> Callable[..., None]:
         """Return a function that calls a method of the calling thread's listener, if it has one."""
