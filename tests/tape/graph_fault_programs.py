@@ -322,6 +322,26 @@ PROGRAMS = (
                     p -= 0.1 * p.grad
                     p.grad = None
         """, (("= net.parameters()", "= list(net.parameters())"),)),
+    FaultyProgram("gradients clipped before they are unscaled", "gradients clipped before backward", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        for _ in range(2):
+            optimizer.zero_grad()
+            scaler.scale(net(torch.ones(3, 2)).pow(2).mean()).backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # fault
+            scaler.step(optimizer)
+            scaler.update()
+        """, (("torch.nn.utils", "scaler.unscale_(optimizer)\n    torch.nn.utils"),)),
+    FaultyProgram("a step of a scaler without cleared gradients", "gradient not cleared", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        for _ in range(3):
+            scaler.scale(net(torch.ones(3, 2)).pow(2).mean()).backward()  # fault
+            scaler.step(optimizer)
+            scaler.update()
+        """, (("    scaler.scale", "    optimizer.zero_grad()\n    scaler.scale"),)),
     FaultyProgram("gradients clipped after the step", "gradients clipped before backward", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -1789,6 +1809,17 @@ RIGHT = {
         experts[0](torch.ones(3, 2)).pow(2).mean().backward()
         optimizer.step()
         norms = [p.norm() for p in experts.parameters()]
+        """,
+    "gradients clipped with a scaler that is not enabled": """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", enabled=False)
+        for _ in range(2):
+            optimizer.zero_grad()
+            scaler.scale(net(torch.ones(3, 2)).pow(2).mean()).backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
         """,
     "parameters replaced after the step": """
         p = nn.Parameter(torch.randn(3))

@@ -27,6 +27,7 @@ from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 _CLEARS = re.compile(r"\.grad = None$|\.grad\.(zero|detach)_\(\)$|\.grad is (not )?None:?$")
+_SCALES = re.compile(r"([\w.]+)\.scale\(.*\.backward\(")
 # the leaf whose gradient an update reads, or the leaf that it modifies
 _GRADIENT = re.compile(
     r"([\w.]+(?:\[\w+\])?)\.grad\b|^(?!torch\b)([\w.]+?(?:\[\w+\])?)(?:\.data)?(?: *[-+*/]?= |\.\w+_\()"
@@ -108,6 +109,32 @@ def _clipped_early(evidence: Evidence) -> Iterator[GraphFault]:
                 "optimizer.clip_later|Clip gradients between backward and the step.",
             )
     yield from _clipped_late(evidence)
+    yield from _clipped_scaled(evidence)
+
+
+def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that clip gradients after the backward of a loss that a `GradScaler` multiplied, before `unscale_`."""
+    flow, nodes = evidence.state.flow, evidence.state.graph.nodes
+    # A scaler that is not enabled returns the loss itself.
+    roots = ((call.place, nodes[number]) for call in flow.calls for number in call.nodes if number is not None)
+    scaled = {place for place, root in roots if root.place == place and root.name.startswith("Mul")}
+    for place in scaled:
+        scaler = _SCALES.search(place.text)
+        functions = around(evidence.trees.get(place.file), ast.FunctionDef, place.line)
+        within = functions[-1] if functions else evidence.trees.get(place.file)
+        if scaler is None or within is None:
+            continue
+        found = (one for one in ast.walk(within) if isinstance(one, ast.Expr | ast.Assign) and one.lineno > place.line)
+        later = [(one.lineno, ast.unparse(one)) for one in sorted(found, key=lambda one: one.lineno)]
+        step = next((text for _, text in later if text.startswith(f"{scaler[1]}.step(")), "")
+        number, clip = next((pair for pair in later if re.search(r"clip_grad_|unscale_\(|\.step\(", pair[1])), (0, ""))
+        if step and "clip_grad_" in clip:
+            yield CLIPPED.at(
+                Place(place.file, number, clip),
+                "optimizer.clipped_scaled|the gradients still contain the factor of {scaler} here, so this is not their norm.",
+                "optimizer.unscale|Divide by the factor first: `{scaler}.unscale_({optimizer})`.",
+                scaler=scaler[1], optimizer=_optimizer_in(step),
+            )  # fmt: skip
 
 
 def _clipped_late(evidence: Evidence) -> Iterator[GraphFault]:

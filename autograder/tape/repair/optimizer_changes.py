@@ -122,7 +122,9 @@ def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
 
 
 def _clip_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Move the call that clips gradients directly below the backward that fills them."""
+    """Move the call that clips gradients directly below the backward that fills them, or undo their scale before it."""
+    if code := code_in(fault):
+        yield (source.insert_before(at, code),)
     for last in backwards(source, at):
         if source.block(last) is source.block(at) and isinstance(at, ast.Expr):
             yield (source.delete(at), source.insert_after(last, source.of(at)))
@@ -167,7 +169,9 @@ def _names_of_optimizers(source: EditableSource, at: ast.stmt) -> list[str]:
     function = source.scope(at)
     beside = [step for step in calls_of(function, "step") if function is not source.tree and not step.args]
     known = made | targets | {owner for step in beside if "sched" not in (owner := _owner(source, step)).lower()}
-    return [name for name in dict.fromkeys(_owner(source, step) for step in steps) if name in known]
+    given = (source.of(step.args[0]) if step.args else "" for step in steps)  # `scaler.step(optimizer)`
+    owners = (name if name in known else _owner(source, step) for name, step in zip(given, steps, strict=True))
+    return [name for name in dict.fromkeys(owners) if name in known]
 
 
 def _owner(source: EditableSource, call: ast.Call) -> str:
