@@ -764,6 +764,40 @@ PROGRAMS = (
         (("p.data.norm()", "p.norm()"), ("norm.item()", "norm"), ("m().item()", "m()"), ("x().item()", "x()"),
          ("torch.tensor([y.item() for y in out])", "out"), ("out.detach()", "out")),
     ),
+    FaultyProgram("a target whose detached copy is not kept", "setting without effect", "correct", """
+        import copy
+        net = nn.Linear(2, 3)
+        target = copy.deepcopy(net)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            best = target(torch.ones(4, 2)).max(1)[0]
+            best.detach()  # fault
+            loss = (net(torch.ones(4, 2))[:, 0] - 1 - best).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            target.load_state_dict(net.state_dict())
+        """, (("best.detach()", "best = best.detach()"),)),
+    FaultyProgram("terms_of_two_networks_without_a_graph", "graph cut", "correct", """
+        def judged(x):
+            x = judge(x).sigmoid()
+            return x
+        maker, judge = nn.Linear(2, 3), nn.Linear(3, 3)
+        first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (maker, judge))
+        for _ in range(2):
+            x = torch.ones(4, 2)
+            made = maker(x)
+            fooled = judged(made).detach()  # fault
+            chosen = judge(made.detach()).argmax(1)  # fault
+            loss = made.pow(2).mean() + (fooled - 1).pow(2).mean()
+            first.zero_grad()
+            loss.backward()
+            first.step()
+            outputs = judged(made.detach())
+            second.zero_grad()
+            (nn.functional.cross_entropy(outputs, chosen) + (chosen != 1).float().sum()).backward()
+            second.step()
+        """, (("judged(made).detach()", "judged(made)"), (".argmax(1)  #", ".softmax(1)  #"), ("chosen != 1", "1 - chosen"))),
     FaultyProgram("forward_without_recording", "graph cut", "correct", """
         body, head = nn.Linear(2, 3), nn.Linear(3, 1)
         optimizer = torch.optim.Adam([*body.parameters(), *head.parameters()])
@@ -1650,6 +1684,32 @@ RIGHT = {
         loss = loss - chosen[0] * (1.0 - values[0].item()) - first * rest
         (loss + (values.abs().mean() - loss).detach()).backward()
         optimizer.step()
+        """,
+    "a target network whose values a later step than the last one here copies": """
+        net, target = nn.Linear(2, 3), nn.Linear(2, 3)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(3):
+            if step % 100 == 99:
+                target.load_state_dict(net.state_dict())
+            best = target(torch.ones(4, 2)).max(1)[0]
+            optimizer.zero_grad()
+            (net(torch.ones(4, 2))[:, 0] - 1 - best).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    "a sum that is printed has the detached loss of another network, which a backward of its own trains": """
+        maker, judge = nn.Linear(2, 3), nn.Linear(3, 3)
+        first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (maker, judge))
+        for _ in range(2):
+            made, right = maker(torch.ones(4, 2)), torch.zeros(4).long()
+            scores = judge(made)
+            judged = nn.functional.cross_entropy(scores, right)
+            judged.backward(retain_graph=True)
+            share = (scores.argmax(1) == right).float().mean()
+            total = made.pow(2).mean() + judged.detach()
+            total.backward()
+            print(total + share)
+            first.step(), second.step()
+            first.zero_grad(), second.zero_grad()
         """,
     "codes that are replaced by a moving average of the values which they stand for": """
         encoder, codes = nn.Linear(2, 1), nn.Embedding(3, 1)

@@ -191,12 +191,13 @@ def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_
 
 
 def is_in_view(state: RunState, sources: Sequence[TrackedTensor], place: Place) -> bool:
-    """Return whether a caller of a line, the line itself, or the program's module has a variable that names a source.
+    """Return whether a caller of a line, the line's text, or the program's module has a variable that names a source.
 
     The variable may be one of a function that has returned.
     """
     depth = max((step.depth for step in state.finished_steps if step.place == place), default=1)
-    variables = variables_at(state, place.file, place.line) | variables_at(state, state.statements.program.file)
+    here = variables_at(state, place.file, place.line).intersection(re.findall(r"\w+", place.text))
+    variables = here | variables_at(state, state.statements.program.file)
     for tracked in sources:
         while tracked.name is None and tracked.origin:
             tracked = tracked.origin[0]

@@ -11,6 +11,7 @@ from autograder.locale.messages import CLAUSES, Message, join_messages
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
     A_PARAMETER,
+    CHANGES,
     NUMBERS,
     FaultKind,
     followers,
@@ -299,7 +300,7 @@ def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
                 "cut.detached_term|the term that {place} adds to a loss is computed from them, so it does not change "
                 "the loss's gradient."
             )
-            if cut.how in NUMBERS:
+            if cut.how in NUMBERS or cut.how not in CHANGES:
                 term = (
                     "cut.number_term|the term that {place} adds to a loss is computed from it, so it does not change "
                     "the loss's gradient."
@@ -313,19 +314,23 @@ def _where_constant(
 ) -> Place | None:
     """Return the line of one of these sums if a loss is that sum, possibly times a constant or in another sum, else None.
 
-    The loss must depend on all the leaves. In `proxy + (loss - proxy).detach()`, which has the value of one loss and the
-    gradient of another, the values before the cut depend on the other term itself.
+    The loss must depend on all the leaves, or on some of them, and no loss on the values before the cut. In
+    `proxy + (loss - proxy).detach()`, which has the value of one loss and the gradient of another, the values before the
+    cut depend on the other term itself.
     """
     sums = _scaled_sums(state, call)
     place = next((added[node.id] for node in sums if node.id in added and _SUM.match(node.name)), None)
     if place is None:
         return None
     below = state.graph.below(call.nodes)
-    before = state.graph.below(node for _, node in cut.sources.values())
+    sources = {node for _, node in cut.sources.values()}
+    before = state.graph.below(sources)
     terms = {number for node in sums for number in node.inputs if number is not None} - {node.id for node in sums}
     is_replaced = any(before[number].inputs for number in terms if number in before)
-    is_whole = leaves <= {node.tensor for node in below.values() if not node.inputs}
-    return place if is_whole and not is_replaced else None
+    trained = leaves & {node.tensor for node in below.values() if not node.inputs}
+    in_losses = state.graph.below(node for one in state.flow.calls for node in one.nodes)
+    is_lost = trained == leaves or (trained and sources.isdisjoint(in_losses))
+    return place if is_lost and not is_replaced else None
 
 
 def _scaled_sums(state: RunState, call: StartedBackward) -> list[GraphNode]:

@@ -314,7 +314,8 @@ class GradientFlow:
         """
         for tensor, tracked in zip(inputs, sources, strict=True):
             cut = self._of_value.get(tracked.id)
-            if cut is not None and cut.how in _TAKES_VALUES and not tensor.requires_grad:
+            is_taken = cut is not None and (cut.how in _TAKES_VALUES or not (tensor.dim() or cut.how == NO_GRAD))
+            if cut is not None and is_taken and not tensor.requires_grad:
                 _, sums = self.detached_terms.setdefault(cut.place, (cut, {}))
                 if node is not None and len(sums) < SOURCES:
                     sums[node] = here

@@ -50,6 +50,16 @@ def test_the_repaired_program_is_left_in_peace(program: FaultyProgram):
     assert ("correct", (), ()) == (verdict.outcome, verdict.harms, verdict.graph_faults)
 
 
+def test_a_variable_of_a_function_that_was_called_is_not_named():
+    """The detached values are `x` in the called function; `x` of the calling one is another tensor."""
+    program = next(one for one in PROGRAMS if one.name == "terms_of_two_networks_without_a_graph")
+    head, body = program.source.split("maker, judge", 1)
+    called = "\n".join(["def run():", *(f"    {line}" for line in f"maker, judge{body}".splitlines()), "run()"])
+    called = head.replace("judge(x)", "x.exp()") + called
+    detached = next(fault for fault in verdict_of(called).graph_faults if "detach()  #" in fault.place.text)
+    assert "takes the values of its input without" in detached.sentence
+
+
 @pytest.mark.parametrize(("before", "line", "effect", "fix"), [
     ("x = torch.ones(2)\n(w * x).sum().backward()", "x.grad.abs()", "x does not require grad", "x.requires_grad_()"),
     ("x = torch.ones(2)\nloss = w.sum() + (w * x).sum()\nx.requires_grad = True\nloss.backward()",
