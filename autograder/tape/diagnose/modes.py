@@ -43,6 +43,7 @@ LEFT_ON = FaultKind("mode left on", _left_on)
 
 _OTHER_NAMES = r"require_grads?|requires_grads|required_grad|requires_grad_"
 _MISSPELLED = re.compile(rf"\.({_OTHER_NAMES}) = ")
+_DETACHED = re.compile(r"(\w[\w.]*(?:\[[^\]]*\])?)\.detach\(\)")
 _SETTING = re.compile(rf"([^\s=]+)\.(requires_grad|{_OTHER_NAMES}) = ([^#]*[^#\s])")
 
 
@@ -59,6 +60,17 @@ def _not_read(evidence: Evidence) -> Iterator[GraphFault]:
             place, effect, "setting.call|Call the method instead: `{owner}.requires_grad_({value})`.",
             owner=found[1], name=found[2], value=found[3],
         )  # fmt: skip
+    detached = {(cut.place.file, cut.place.line) for cut in evidence.state.flow.cuts.values() if cut.how == "detach"}
+    for file, node in evidence.nodes(ast.Expr):
+        code = ast.unparse(node)
+        if (file, node.lineno) in detached and (named := _DETACHED.fullmatch(code)):
+            yield NOT_READ.at(
+                Place(file, node.lineno, code),
+                "setting.detached|`{code}` returns a new tensor, which is not kept, and leaves {name} and its history as "
+                "they are, so this line has no effect.",
+                "setting.keep_detached|Keep the result: `{name} = {code}`.",
+                code=code, name=named[1],
+            )  # fmt: skip
 
 
 NOT_READ = FaultKind("setting without effect", _not_read)
