@@ -34,6 +34,7 @@ _UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_gra
 _LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(ranspose)?Backward")
 _CONVERTED = re.compile(r"Parameter\(.*\)\.(double|float|half|bfloat16|to|cuda|cpu)\(")
 _LIST, _ITEM = re.compile(r"self\.(\w+) = \["), re.compile(r"\.(\w+)\[[^\]]*\]\.")
+_PATH = re.compile(r"[^\W\d]\w*")
 _INITIAL = re.compile(r"init|normal_|uniform_")
 
 
@@ -156,7 +157,17 @@ def _used_otherwise(evidence: Evidence) -> set[int]:
     }  # fmt: skip
     others = {number: one for number, one in steps.unoptimized.items() if number not in steps.attributes}
     entering = {number for number, one in others.items() if not one.parameter and _enters_layer(state, one)}
-    return steps.read | asked | updated | entering
+    # a line that copies the state of another module into this one may run only later, such as in every thousandth step
+    loads = [node for _, node in evidence.nodes(ast.Call) if getattr(node.func, "attr", "") == "load_state_dict"]
+    copied = {
+        _PATH.findall(ast.unparse(one.func))[-2]
+        for one in loads
+        if "state_dict()" in "".join(map(ast.unparse, one.args))
+    }
+    follow = {
+        number for number, one in steps.unoptimized.items() if copied & {*_PATH.findall(state.name_of(one) or "")}
+    }
+    return steps.read | asked | updated | entering | follow
 
 
 def _inputs(state: RunState, node: GraphNode) -> list[GraphNode]:
