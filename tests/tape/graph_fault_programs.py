@@ -764,6 +764,19 @@ PROGRAMS = (
         (("p.data.norm()", "p.norm()"), ("norm.item()", "norm"), ("m().item()", "m()"), ("x().item()", "x()"),
          ("torch.tensor([y.item() for y in out])", "out"), ("out.detach()", "out")),
     ),
+    FaultyProgram("backward from a parameter instead of the loss", "graph cut", "correct", """
+        actor, critic = nn.Linear(2, 3), nn.Linear(3, 1)
+        weights = list(actor.parameters())
+        optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in (actor, critic)]
+        for _ in range(2):
+            action = actor(torch.ones(4, 2))
+            for optimizer in optimizers: optimizer.zero_grad()
+            critic(action.detach()).pow(2).mean().backward()
+            optimizers[1].step()
+            weights[-1].backward(-critic.weight.grad[0])  # fault
+            optimizers[0].step()
+        """, (("weights[-1].backward(-critic.weight.grad[0])", "(-critic(action).mean()).backward()"),
+              ("optimizer in optimizers: optimizer.zero_grad()", "one in optimizers: one.zero_grad()"))),
     FaultyProgram("a target whose detached copy is not kept", "setting without effect", "correct", """
         import copy
         net = nn.Linear(2, 3)
@@ -1684,6 +1697,16 @@ RIGHT = {
         loss = loss - chosen[0] * (1.0 - values[0].item()) - first * rest
         (loss + (values.abs().mean() - loss).detach()).backward()
         optimizer.step()
+        """,
+    "each parameter gets a gradient from backward on it": """
+        net = nn.Linear(2, 3)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            grads = torch.autograd.grad(net(torch.ones(4, 2)).pow(2).mean(), list(net.parameters()))
+            for parameter, grad in zip(net.parameters(), grads):
+                parameter.backward(2 * grad)
+            optimizer.step()
         """,
     "a target network whose values a later step than the last one here copies": """
         net, target = nn.Linear(2, 3), nn.Linear(2, 3)

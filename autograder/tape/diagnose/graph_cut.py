@@ -45,6 +45,7 @@ def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
     for find in (
         _without_history,
+        _from_parameters,
         _untrained,
         _empty_steps,
         _detached_terms,
@@ -79,6 +80,24 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
             above = (evidence.state.tensors.all[number] for number in sorted(leaves_above(evidence.state, cut)))
             leaves = [tensor for tensor in above if tensor.leaf]
             yield _cut_fault(evidence.state, cut, follows, leaves, call.place)
+
+
+def _from_parameters(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the backward calls that start from a parameter of an optimizer, if others of its step never get a gradient."""
+    state, flow = evidence.state, evidence.state.flow
+    known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen
+    for call in {call.place: call for call in flow.calls if not (call.has_graph or call.asked)}.values():
+        steps = {flow.updated_at[root.id] for root in call.roots if root.leaf and root.id in flow.optimized}
+        without = [one for number, one in flow.optimized.items() if number not in known]
+        if lost := [one for one in without if flow.updated_at[one.id] in steps]:
+            yield GRAPH_CUT.at(
+                call.place,
+                "cut.from_parameter|backward starts from {name}, a parameter of the optimizer, so it only adds to its gradient; "
+                "no backward call computes one for {names}.",
+                "cut.from_loss|Call backward on a loss that is computed with these parameters.",
+                tensors_of(state, lost, read=call.place),
+                name=name_of(state, call.roots), names=name_of(state, lost),
+            )  # fmt: skip
 
 
 def _number_backward(evidence: Evidence, error: str) -> Iterator[GraphFault]:
