@@ -57,6 +57,12 @@ PROGRAMS = (
             judge(net(torch.ones(3, 2))).pow(2).mean().backward()
             second.step()
         """, ((".backward()", ".backward(), net.optimizer.step()"),)),
+    FaultyProgram("a parameter that is an expanded view", "rule of autograd", "raises-forward", """
+        heads = nn.Parameter(torch.randn(2, 1).expand(3, 2, 1))
+        optimizer = torch.optim.SGD([heads], lr=0.1)
+        (torch.ones(3, 4, 2) @ heads).pow(2).mean().backward()
+        optimizer.step()  # fault
+        """, (("expand(3, 2, 1)", "expand(3, 2, 1).clone()"),)),
     FaultyProgram("sparse gradients for Adam", "rule of autograd", "raises-forward", """
         embedding = nn.Embedding(4, 2, sparse=True)
         optimizer = torch.optim.Adam(embedding.parameters())
@@ -1903,6 +1909,36 @@ RIGHT = {
             torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
             scaler.step(optimizer)
             scaler.update()
+        """,
+    "noise that a function fills after it has saved it": """
+        net = nn.Sequential(nn.Linear(2, 4), nn.RReLU(), nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.randn(8, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    "a gradient that the backward of a Function gives a leaf on ctx": """
+        class Product(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, w):
+                ctx.save_for_backward(x, w)
+                ctx.w = w
+                return x @ w
+
+            @staticmethod
+            def backward(ctx, g):
+                x, w = ctx.saved_tensors
+                ctx.w.grad = x.t() @ g
+                return g @ w.t(), None
+
+        w = nn.Parameter(torch.randn(2, 2))
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            x = torch.randn(4, 2, requires_grad=True)
+            Product.apply(x, w).pow(2).mean().backward()
+            optimizer.step()
         """,
     "parameters replaced after the step": """
         p = nn.Parameter(torch.randn(3))

@@ -134,6 +134,13 @@ RULES = (
         line=".step(",
     ),
     Rule(
+        re.compile("more than one element of the written-to tensor"),
+        "rule.expanded|the step modifies a parameter in place, and several of its elements are one number in memory, as in "
+        "a view of expand().",
+        "rule.clone_view|Make the parameter of a copy: `.expand(...).clone()`.",
+        line=".step(",
+    ),
+    Rule(
         re.compile("implement either the backward or vjp method"),
         "rule.no_backward|a torch.autograd.Function of this program has no backward.",
         "rule.define_backward|Define `backward(ctx, grad_output)` as a static method, or detach the input if it needs no "

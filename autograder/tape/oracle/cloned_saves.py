@@ -54,10 +54,10 @@ class ClonedSavesRun(Listener):
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """Return the context that makes the copies."""
-        without_hooks = functools.partial(entry_points.without_hooks, _packed, self._unpacked)
+        without_hooks = functools.partial(entry_points.without_hooks, self._packed, self._unpacked)
         with (
             self.left.around(program), entry_points.around_transforms(without_hooks),
-            self._saves(), entry_points.replaced_hooks(_packing_copies),
+            self._saves(), entry_points.replaced_hooks(self._packing),
             # Each saved tensor already has the hooks of this run, and PyTorch allows only one pair.
             entry_points.replaced(torch.autograd.SavedTensor, "register_hooks", lambda *_: None),
             entry_points.replaced_apply(self._with_copies),
@@ -82,6 +82,9 @@ class ClonedSavesRun(Listener):
                         _Container(node, name, copied)
                         continue
                     kept = value.detach().clone() if is_result else copied(value)
+                    if _is_trained(value):
+                        node.register_prehook(functools.partial(_restore, weakref.ref(node), name, kept))
+                        continue
                     setattr(node, name, kept)
                     if isinstance(value, torch.Tensor) and kept is not value:
                         node.register_prehook(functools.partial(_renew, weakref.ref(node), name, kept, copied(kept)))
@@ -95,11 +98,23 @@ class ClonedSavesRun(Listener):
             yield
 
     def _saves(self) -> AbstractContextManager[None]:
-        return torch.autograd.graph.saved_tensors_hooks(_packed, self._unpacked)
+        return torch.autograd.graph.saved_tensors_hooks(self._packed, self._unpacked)
 
-    def _unpacked(self, saved: torch.Tensor) -> torch.Tensor:
+    def _packed(self, saved: torch.Tensor) -> list[torch.Tensor]:
+        # `torch.jit.trace` would record a copy as an operation of the program.
+        packed = [saved if torch.jit.is_tracing() or self.buffers.late is not None else copy_of(saved)]
+        if self.buffers.late is not None:
+            self.buffers.late.append(packed)
+        return packed
+
+    def _unpacked(self, packed: list[torch.Tensor]) -> torch.Tensor:
         # A custom backward may modify it, and run again with `retain_graph=True`.
-        return copy_of(saved) if self._has_custom else saved
+        return copy_of(packed[0]) if self._has_custom else packed[0]
+
+    def _packing(self, pack: Any, unpack: Any) -> Any:
+        if is_checkpoint(unpack):  # a checkpoint recomputes tensors instead of saving them
+            return self._packed, self._unpacked
+        return lambda tensor: pack(copy_of(tensor)), unpack
 
     def before_backward(self, call: Backward) -> None:
         """Give each leaf its own gradient buffer before backward accumulates into it.
@@ -127,6 +142,8 @@ class ClonedSavesRun(Listener):
 
 # The methods behind GRADIENT_GIVEN, and ZEROING. Most calls are of other functions.
 _ON_BUFFERS = {"__set__", *entry_points.ZEROING}
+# These functions save their noise before they fill it (PyTorch 2.13, issue 193671).
+_SAVING_EARLY = {"rrelu", "rrelu_"}
 
 
 class _Buffers(TorchFunctionMode):
@@ -137,6 +154,7 @@ class _Buffers(TorchFunctionMode):
         self.leaves: dict[int, torch.Tensor] = {}
         self.given: set[int] = set()
         self.keep: list[torch.Tensor] = []
+        self.late: list[list[torch.Tensor]] | None = None  # saved tensors to copy when the running function returns
 
     def __exit__(self, *error: Any) -> Any:
         self.leaves, self.keep = {}, []
@@ -158,7 +176,16 @@ class _Buffers(TorchFunctionMode):
                 taken.append((first, last))
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(func, "__name__", "") not in _ON_BUFFERS:
+        called = getattr(func, "__name__", "")
+        if called in _SAVING_EARLY:
+            self.late = []
+            try:
+                return func(*args, **(kwargs or {}))
+            finally:
+                for packed in self.late:
+                    packed[0] = copy_of(packed[0])
+                self.late = None
+        if called not in _ON_BUFFERS:
             return func(*args, **(kwargs or {}))
         name = entry_points.function_name(func)
         if name in entry_points.GRADIENT_GIVEN and isinstance(args[1], torch.Tensor):
@@ -181,11 +208,6 @@ class _Buffers(TorchFunctionMode):
             if tensor.data_ptr() == buffer.data_ptr() and tensor.shape == buffer.shape and buffer.numel():
                 return leaf
         return None
-
-
-def _packed(saved: torch.Tensor) -> torch.Tensor:
-    # `torch.jit.trace` would record a copy as an operation of the program.
-    return saved if torch.jit.is_tracing() else copy_of(saved)
 
 
 def _copy(value: Any, keeps_leaves: bool) -> object:
@@ -257,6 +279,18 @@ def _renew(node: weakref.ref[Any], name: str, given: torch.Tensor, kept: torch.T
         given.detach().copy_(kept)
 
 
+def _is_trained(value: object) -> bool:
+    """Return whether a value on ctx is a leaf that requires grad: backward may set the `.grad` of that very object."""
+    return isinstance(value, torch.Tensor) and value.is_leaf and value.requires_grad
+
+
+def _restore(node: weakref.ref[Any], name: str, kept: torch.Tensor, *_: object) -> None:
+    """Replace a leaf on ctx with its earlier values if the program has modified it since the forward."""
+    leaf = getattr(node(), name, None)
+    if isinstance(leaf, torch.Tensor) and not torch.equal(leaf.detach(), kept.detach()):
+        setattr(node(), name, kept)
+
+
 def _register_with_copy(tensor: torch.Tensor, hook: Any) -> Any:
     leaf = tensor.is_leaf
 
@@ -271,9 +305,3 @@ def _register_with_copy(tensor: torch.Tensor, hook: Any) -> Any:
 
 
 _REGISTER = torch.Tensor.register_hook
-
-
-def _packing_copies(pack: Any, unpack: Any) -> Any:
-    if is_checkpoint(unpack):  # a checkpoint recomputes tensors instead of saving them
-        return copy_of, lambda tensor: tensor
-    return lambda tensor: pack(copy_of(tensor)), unpack
