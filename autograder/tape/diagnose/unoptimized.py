@@ -35,6 +35,7 @@ _LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(r
 _CONVERTED = re.compile(r"Parameter\(.*\)\.(double|float|half|bfloat16|to|cuda|cpu)\(")
 _LIST, _ITEM = re.compile(r"self\.(\w+) = \["), re.compile(r"\.(\w+)\[[^\]]*\]\.")
 _PATH = re.compile(r"[^\W\d]\w*")
+_BOUND = re.compile(r"^(?:[\w.]+\.)?(\w+) = (?!.*\b\1\.)[\w.]+\(")
 _INITIAL = re.compile(r"init|normal_|uniform_")
 
 
@@ -81,6 +82,8 @@ def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
     foreign = _names_of_foreign(evidence) | {state.name_of(old) for old, _ in steps.replaced}
     places: dict[Place, list[TrackedTensor]] = {}
     lists, in_lists = _lists_of_modules(evidence), set[Place]()
+    held = {state.name_of(one) or "" for one in flow.optimized.values()}
+    makers = _makers(state) if steps.unoptimized else {}
     for tracked in steps.unoptimized.values():
         made, name = _made_at(state, tracked), state.name_of(tracked)
         if made is None or name in foreign:
@@ -92,6 +95,8 @@ def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
             made == place or owner not in around(evidence.trees[made.file], ast.ClassDef, made.line)
         ):
             in_lists.add(made := place)
+        elif (maker := _maker_of(name or "", held, makers)) is not None and maker.file != made.file:
+            made = maker  # the class is in another file
         places.setdefault(made, []).append(tracked)
     for made, tensors in sorted(places.items(), key=lambda one: (one[0].file, one[0].line)):
         if not any(tensor.id in fine for tensor in tensors):
@@ -114,6 +119,24 @@ def _lists_of_modules(evidence: Evidence) -> dict[str, tuple[Place, ast.ClassDef
                 if name := _LIST.match(ast.unparse(node)):
                     found.setdefault(name[1], []).append((Place(file, node.lineno, ast.unparse(node)), owner))
     return {name: places[0] for name, places in found.items() if len(places) == 1}
+
+
+def _makers(state: RunState) -> dict[str, list[Place]]:
+    """Return the lines that bind a variable or an attribute to the result of a call, by the last part of its name."""
+    found: dict[str, list[Place]] = {}
+    for place in dict.fromkeys(lines_with(_BOUND, state)):
+        found.setdefault(_BOUND.findall(place.text)[0], []).append(place)
+    return found
+
+
+def _maker_of(name: str, held: set[str], makers: dict[str, list[Place]]) -> Place | None:
+    """Return the only line that makes the outermost module of a parameter of which no optimizer holds one, or None."""
+    parts = name.split(".")[:-1]
+    for end in range(1, len(parts) + 1):
+        if not any(one.startswith(f"{'.'.join(parts[:end])}.") for one in held):
+            places = makers.get(parts[end - 1], [])
+            return places[0] if len(places) == 1 else None
+    return None
 
 
 def _unfrozen(evidence: Evidence) -> Iterator[GraphFault]:

@@ -13,7 +13,7 @@ from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair import repairs
 from autograder.tape.repair.edits import apply_fix
-from autograder.tape.repair.trial.program_factory import factory_of_text
+from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
 from autograder.tape.run.programs.program import from_source
 from autograder.tape.run.runner import Runner
 from autograder.tape.run.time_limit import TimeUp
@@ -344,6 +344,37 @@ def test_a_line_of_an_imported_file_is_named_with_its_file(tmp_path, name):
     notes = record_file(str(program)).verdict.notes
     assert any("parts.py, line 2: " in note and use.partition("  # ")[2] in note for note in notes), notes
     assert not any(note.startswith("Line 2") for note in notes)
+
+
+def test_a_loss_of_another_file_that_no_optimizer_holds_is_named_where_it_is_made(tmp_path):
+    """The parameters of its class are random numbers, so the class's own line would tell nothing about this one."""
+    (tmp_path / "losses.py").write_text(
+        dedent("""
+        from torch import nn
+        class Centers(nn.Module):
+            def __init__(self, classes):
+                super().__init__()
+                self.rows = nn.Embedding(classes, 3)
+            def forward(self, x):
+                return (x - self.rows.weight[0]).pow(2).mean()
+        """)
+    )
+    (tmp_path / "train.py").write_text(
+        dedent("""
+        import torch
+        import losses
+        net = torch.nn.Linear(2, 3)
+        centers = losses.Centers(4)
+        optimizer = torch.optim.SGD(filter(lambda p: p.requires_grad, net.parameters()), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            centers(net(torch.ones(4, 2))).backward()
+            optimizer.step()
+        """)
+    )
+    (fault,) = explain_program(factory_of_file(str(tmp_path / "train.py"))).verdict.graph_faults
+    assert ("gradient that no optimizer uses", 5, "train.py") == (fault.kind, fault.place.line, fault.place.file[-8:])
+    assert (True, True) == (fault.was_run, "net.parameters()), *centers.parameters()]" in fault.diff)
 
 
 TWO_LAYERS = """import torch
