@@ -772,50 +772,44 @@ PROGRAMS = (
     ),
     FaultyProgram("backward from a parameter instead of the loss", "graph cut", "correct", """
         actor, critic = nn.Linear(2, 3), nn.Linear(3, 1)
-        weights = list(actor.parameters())
-        optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in (actor, critic)]
-        for _ in range(2):
-            action = actor(torch.ones(4, 2))
-            for optimizer in optimizers: optimizer.zero_grad()
-            critic(action.detach()).pow(2).mean().backward()
-            optimizers[1].step()
-            weights[-1].backward(-critic.weight.grad[0])  # fault
-            optimizers[0].step()
-        """, (("weights[-1].backward(-critic.weight.grad[0])", "(-critic(action).mean()).backward()"),
-              ("optimizer in optimizers: optimizer.zero_grad()", "one in optimizers: one.zero_grad()"))),
+        first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (actor, critic))
+        action = actor(torch.ones(4, 2))
+        critic(action.detach()).pow(2).mean().backward()
+        second.step()
+        actor.bias.backward(-critic.weight.grad[0])  # fault
+        first.step()
+        """, (("actor.bias.backward(-critic.weight.grad[0])", "(-(action @ critic.weight.detach().T).mean()).backward()"),)),
+    FaultyProgram("a gradient penalty that is not added to the loss", "penalty in no loss", "correct", """
+        judge, x = nn.Sequential(nn.Linear(2, 3), nn.Tanh()), torch.ones(4, 2, requires_grad=True)
+        optimizer = torch.optim.SGD(judge.parameters(), lr=0.1)
+        slope = torch.autograd.grad(judge(x).sum(), x, create_graph=True)[0]
+        penalty = 10 * (slope.norm(2, 1) - 1).pow(2)  # fault
+        loss = (judge(2 * x.detach()) - judge(x.detach())).mean()
+        loss.backward()
+        optimizer.step()
+        """, (("loss.backward()", "(loss + penalty.mean()).backward()"),)),
     FaultyProgram("a target whose detached copy is not kept", "setting without effect", "correct", """
-        import copy
-        net = nn.Linear(2, 3)
-        target = copy.deepcopy(net)
+        net, target = nn.Linear(2, 3), nn.Linear(2, 3)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(3):
-            best = target(torch.ones(4, 2)).max(1)[0]
-            best.detach()  # fault
-            loss = (net(torch.ones(4, 2))[:, 0] - 1 - best).pow(2).mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            target.load_state_dict(net.state_dict())
+        target.load_state_dict(net.state_dict())
+        best = target(torch.ones(4, 2)).max(1)[0]
+        best.detach()  # fault
+        (net(torch.ones(4, 2))[:, 0] - 1 - best).pow(2).mean().backward()
+        optimizer.step()
         """, (("best.detach()", "best = best.detach()"),)),
     FaultyProgram("terms_of_two_networks_without_a_graph", "graph cut", "correct", """
         def judged(x):
             x = judge(x).sigmoid()
             return x
-        maker, judge = nn.Linear(2, 3), nn.Linear(3, 3)
-        first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (maker, judge))
-        for _ in range(2):
-            x = torch.ones(4, 2)
-            made = maker(x)
-            fooled = judged(made).detach()  # fault
-            chosen = judge(made.detach()).argmax(1)  # fault
-            loss = made.pow(2).mean() + (fooled - 1).pow(2).mean()
-            first.zero_grad()
-            loss.backward()
-            first.step()
-            outputs = judged(made.detach())
-            second.zero_grad()
-            (nn.functional.cross_entropy(outputs, chosen) + (chosen != 1).float().sum()).backward()
-            second.step()
+        maker, judge, x = nn.Linear(2, 3), nn.Linear(3, 3), torch.ones(4, 2)
+        optimizer = torch.optim.SGD([*maker.parameters(), *judge.parameters()], lr=0.1)
+        made = maker(x)
+        fooled = judged(made).detach()  # fault
+        chosen = judge(made.detach()).argmax(1)  # fault
+        (made.pow(2).mean() + (fooled - 1).pow(2).mean()).backward()
+        outputs = judged(made.detach())
+        (nn.functional.cross_entropy(outputs, chosen) + (chosen != 1).float().sum()).backward()
+        optimizer.step()
         """, (("judged(made).detach()", "judged(made)"), (".argmax(1)  #", ".softmax(1)  #"), ("chosen != 1", "1 - chosen"))),
     FaultyProgram("forward_without_recording", "graph cut", "correct", """
         body, head = nn.Linear(2, 3), nn.Linear(3, 1)
@@ -1704,41 +1698,30 @@ RIGHT = {
         (loss + (values.abs().mean() - loss).detach()).backward()
         optimizer.step()
         """,
-    "each parameter gets a gradient from backward on it": """
-        net = nn.Linear(2, 3)
+    "each parameter gets a gradient from backward on it, of a residual with a graph, beside an unread derivative": """
+        net, x = nn.Sequential(nn.Linear(1, 3), nn.Tanh(), nn.Linear(3, 1)), torch.ones(4, 1, requires_grad=True)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(2):
-            optimizer.zero_grad()
-            grads = torch.autograd.grad(net(torch.ones(4, 2)).pow(2).mean(), list(net.parameters()))
-            for parameter, grad in zip(net.parameters(), grads):
-                parameter.backward(2 * grad)
-            optimizer.step()
+        slope = torch.autograd.grad(net(x).sum(), x, create_graph=True)[0]
+        curvature = torch.autograd.grad(slope.sum(), x, create_graph=True)[0]
+        residual = slope.pow(2).mean()
+        print(f"{residual:.3f}")
+        for parameter, grad in zip(net.parameters(), torch.autograd.grad((net(x) - 1).pow(2).mean(), [*net.parameters()])):
+            parameter.backward(2 * grad)
+        optimizer.step()
         """,
-    "a target network whose values a later step than the last one here copies": """
-        net, target = nn.Linear(2, 3), nn.Linear(2, 3)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for step in range(3):
-            if step % 100 == 99:
-                target.load_state_dict(net.state_dict())
-            best = target(torch.ones(4, 2)).max(1)[0]
-            optimizer.zero_grad()
-            (net(torch.ones(4, 2))[:, 0] - 1 - best).pow(2).mean().backward()
-            optimizer.step()
-        """,
-    "a sum that is printed has the detached loss of another network, which a backward of its own trains": """
-        maker, judge = nn.Linear(2, 3), nn.Linear(3, 3)
-        first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (maker, judge))
-        for _ in range(2):
-            made, right = maker(torch.ones(4, 2)), torch.zeros(4).long()
-            scores = judge(made)
-            judged = nn.functional.cross_entropy(scores, right)
+    "a printed sum has the detached loss of a network that another backward trains; a later step would copy a target": """
+        maker, judge, target = nn.Linear(2, 3), nn.Linear(3, 3), nn.Linear(3, 3)
+        optimizer = torch.optim.SGD([*maker.parameters(), *judge.parameters()], lr=0.1)
+        for step in range(2):
+            if step == 99: target.load_state_dict(judge.state_dict())
+            made = maker(torch.ones(4, 2))
+            judged = (judge(made) - 1 - target(made.detach())).pow(2).mean()
             judged.backward(retain_graph=True)
-            share = (scores.argmax(1) == right).float().mean()
             total = made.pow(2).mean() + judged.detach()
             total.backward()
-            print(total + share)
-            first.step(), second.step()
-            first.zero_grad(), second.zero_grad()
+            print(total + (judge(made).argmax(1) == 0).float().mean())
+            optimizer.step()
+            optimizer.zero_grad()
         """,
     "codes that are replaced by a moving average of the values which they stand for": """
         encoder, codes = nn.Linear(2, 1), nn.Embedding(3, 1)

@@ -21,7 +21,7 @@ from autograder.tape.diagnose.fault_words import (
 from autograder.tape.diagnose.graph_cut import cut_steps
 from autograder.tape.diagnose.shared_memory import COPIED_ONTO_THEMSELVES, SHARED
 from autograder.tape.diagnose.unoptimized import FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, written_after_backward
-from autograder.tape.diagnose.unused_updates import NO_EFFECT, USED_UP
+from autograder.tape.diagnose.unused_updates import NO_EFFECT, NOT_ADDED, USED_UP
 from autograder.tape.observe.left_gradients import LeftGradient
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
@@ -278,6 +278,7 @@ KINDS = (
     CLIPPED,
     NO_EFFECT,
     USED_UP,
+    NOT_ADDED,
     COPIED_ONTO_THEMSELVES,
     SHARED,
     USED_AGAIN,

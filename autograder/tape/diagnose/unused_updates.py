@@ -1,4 +1,4 @@
-"""Find updates that change no tensor: steps without effect, results that are not stored, and iterators without items left."""
+"""Find results without use: steps without effect, updates that are not stored, used-up iterators, penalties in no loss."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import ITS_PARAMETERS, FaultKind, around, lines_with
+from autograder.tape.diagnose.fault_words import ITS_PARAMETERS, FaultKind, around, lines_with, statement_at
+from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place
 
 _OUT_OF_PLACE = {"add", "sub", "mul", "div", "addcdiv", "addcmul", "clamp", "clip", "nan_to_num"}
@@ -113,3 +114,30 @@ def _uses(tree: ast.Module | None, name: str) -> Iterator[int]:
 
 
 USED_UP = FaultKind("iterator that is used up", _used_up)
+
+
+def _not_added(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the statements that compute a value with a graph from a gradient, for a variable that no line reads."""
+    state, flow = evidence.state, evidence.state.flow
+    values: dict[Place, TrackedTensor] = {}
+    for number, earlier in flow.earlier.items():
+        place = state.made_at(tracked := state.tensors.all[number])
+        if place is not None and earlier.call.creates_graph and earlier.call.asked and tracked.node is not None:
+            values[place] = tracked
+    for place, tracked in values.items():
+        match statement_at(evidence.trees, place):
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if "grad(" not in ast.unparse(value):
+                nodes = (node for file, node in evidence.nodes(ast.Name) if file == place.file and node.id == name)
+                is_read = any(isinstance(node.ctx, ast.Load) for node in nodes)
+                leaves = {one.tensor for one in state.graph.below([tracked.node]).values() if not one.inputs}
+                if not is_read and leaves & flow.optimized.keys():
+                    yield NOT_ADDED.at(
+                        place,
+                        "penalty.unread|{name} is computed from a gradient with create_graph=True, and no line reads it, so no "
+                        "loss contains it.",
+                        "penalty.add|Add `{code}` to the loss, if the loss should contain it.",
+                        name=name, code=f"{name}.mean()" if tracked.shape else name,
+                    )  # fmt: skip
+
+
+NOT_ADDED = FaultKind("penalty in no loss", _not_added, after_error=False)

@@ -161,7 +161,7 @@ class GradientFlow:
         self.derivatives: dict[Place, tuple[EarlierGradient, int, Place, int]] = {}
         # By line that takes values without their graph, that cut, and the first sums (node and line) that add a value computed from it.
         self.detached_terms: dict[Place, tuple[Cut, dict[int, Place]]] = {}
-        self._earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
+        self.earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
 
     def begin_call(self, name: str, inputs: list[TrackedTensor], here: Place) -> None:
         """Process the start of a function call. `detach_` removes the node from which the sources of the tensor are known."""
@@ -262,7 +262,7 @@ class GradientFlow:
     ) -> None:
         """Process a line that reads or sets the `.grad` of a tensor."""
         if name == "grad =":
-            if sources and not any(source.id in self._earlier for source in sources[1:]):
+            if sources and not any(source.id in self.earlier for source in sources[1:]):
                 self._used.clear(sources[0].object_id)  # or replaced by another gradient
             return
         if result is None and len(inputs) == 1:
@@ -290,10 +290,10 @@ class GradientFlow:
             targets = sources if len(sources) == 1 else call.asked
             for (_, tracked), target in zip(results, targets, strict=False):
                 known = target if len(targets) == len(results) else None
-                self._earlier.setdefault(tracked.id, EarlierGradient(tracked, call, known))
+                self.earlier.setdefault(tracked.id, EarlierGradient(tracked, call, known))
         elif torch.is_grad_enabled() and name != "detach" and (earlier := self._earlier_of(sources)) is not None:
             # A parameter that a step updates is not a function of its gradient.
-            self._earlier |= {tracked.id: earlier for _, tracked in results if not tracked.leaf}
+            self.earlier |= {tracked.id: earlier for _, tracked in results if not tracked.leaf}
 
     def _follow_update(self, name: str, sources: list[TrackedTensor], results: list[Any]) -> None:
         """Note the values that are computed from a `.grad`, recorded or not, and the memory that one is written into."""
@@ -305,7 +305,7 @@ class GradientFlow:
             self._gradient_into.add(sources[0].memory)
 
     def _earlier_of(self, sources: Iterable[TrackedTensor]) -> EarlierGradient | None:
-        return next((self._earlier[source.id] for source in sources if source.id in self._earlier), None)
+        return next((self.earlier[source.id] for source in sources if source.id in self.earlier), None)
 
     def _add(self, inputs: list[Any], sources: list[TrackedTensor], node: int | None, here: Place) -> None:
         """Note a value without a graph that was computed from a gradient or a cut, if it is added to a tensor with a graph.
@@ -319,7 +319,7 @@ class GradientFlow:
                 _, sums = self.detached_terms.setdefault(cut.place, (cut, {}))
                 if node is not None and len(sums) < SOURCES:
                     sums[node] = here
-            earlier = self._earlier.get(tracked.id)
+            earlier = self.earlier.get(tracked.id)
             # A value that was detached on purpose has a cut. The gradient of a number may update it: `w - lr * grad`.
             if earlier is None or tensor.requires_grad or tracked.id in self._of_value or earlier.call.creates_graph:
                 continue

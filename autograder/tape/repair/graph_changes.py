@@ -366,7 +366,16 @@ def _register_once(source: EditableSource, at: ast.stmt, fault: GraphFault) -> I
             yield source.delete(inner), source.insert_before(loop, source.dedented(inner))
 
 
+def _add_term(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Add the term that the change names to a loss on which a later statement of the block calls backward."""
+    for statement in (one for one in backwards(source, at) if one in source.after(at)):
+        for call in calls_of(statement, "backward"):
+            if isinstance(call.func, ast.Attribute):
+                yield (source.replace(call.func.value, f"({source.of(call.func.value)} + {code_in(fault)})"),)
+
+
 CHANGES: dict[str, Change] = {
+    "penalty in no loss": _add_term,
     "method that is not called": _call,
     "loss without a graph": _require_gradient,
     "rule of autograd": _follow_rule,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import pytest
 
@@ -53,9 +53,7 @@ def test_the_repaired_program_is_left_in_peace(program: FaultyProgram):
 def test_a_variable_of_a_function_that_was_called_is_not_named():
     """The detached values are `x` in the called function; `x` of the calling one is another tensor."""
     program = next(one for one in PROGRAMS if one.name == "terms_of_two_networks_without_a_graph")
-    head, body = program.source.split("maker, judge", 1)
-    called = "\n".join(["def run():", *(f"    {line}" for line in f"maker, judge{body}".splitlines()), "run()"])
-    called = head.replace("judge(x)", "x.exp()") + called
+    called = f"{HEAD}def run():\n{indent(program.source.removeprefix(HEAD), '  ')}run()\n"
     detached = next(fault for fault in verdict_of(called).graph_faults if "detach()  #" in fault.place.text)
     assert "takes the values of its input without" in detached.sentence
 
@@ -348,30 +346,19 @@ def test_a_line_of_an_imported_file_is_named_with_its_file(tmp_path, name):
 
 def test_a_loss_of_another_file_that_no_optimizer_holds_is_named_where_it_is_made(tmp_path):
     """The parameters of its class are random numbers, so the class's own line would tell nothing about this one."""
-    (tmp_path / "losses.py").write_text(
-        dedent("""
-        from torch import nn
-        class Centers(nn.Module):
-            def __init__(self, classes):
-                super().__init__()
-                self.rows = nn.Embedding(classes, 3)
-            def forward(self, x):
-                return (x - self.rows.weight[0]).pow(2).mean()
-        """)
-    )
-    (tmp_path / "train.py").write_text(
-        dedent("""
-        import torch
-        import losses
-        net = torch.nn.Linear(2, 3)
-        centers = losses.Centers(4)
-        optimizer = torch.optim.SGD(filter(lambda p: p.requires_grad, net.parameters()), lr=0.1)
-        for _ in range(2):
-            optimizer.zero_grad()
-            centers(net(torch.ones(4, 2))).backward()
-            optimizer.step()
-        """)
-    )
+    (tmp_path / "losses.py").write_text("""from torch import nn
+class Centers(nn.Embedding):
+    def __init__(self):
+        super().__init__(4, 3)
+    def forward(self, x): return (x - self.weight[0]).pow(2).mean()
+""")
+    (tmp_path / "train.py").write_text(f"""{HEAD}import losses
+net = nn.Linear(2, 3)
+centers = losses.Centers()
+optimizer = torch.optim.SGD(filter(lambda p: p.requires_grad, net.parameters()), lr=0.1)
+centers(net(torch.ones(4, 2))).backward()
+optimizer.step()
+""")
     (fault,) = explain_program(factory_of_file(str(tmp_path / "train.py"))).verdict.graph_faults
     assert ("gradient that no optimizer uses", 5, "train.py") == (fault.kind, fault.place.line, fault.place.file[-8:])
     assert (True, True) == (fault.was_run, "net.parameters()), *centers.parameters()]" in fault.diff)
