@@ -1893,6 +1893,10 @@ RIGHT = {
             scaler.step(optimizer)
             scaler.update()
         """,
+    "a gradient in compressed rows": """
+        a = torch.eye(3).to_sparse_csr().requires_grad_()
+        torch.sparse.mm(a, torch.randn(3, 2, requires_grad=True), "sum").sum().backward()
+        """,
     "noise that a function fills after it has saved it": """
         net = nn.Sequential(nn.Linear(2, 4), nn.RReLU(), nn.Linear(4, 1))
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -23,6 +23,7 @@ from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+from autograder.tape.run.storages import is_zero
 
 _CLEARS = re.compile(r"\.grad\.(zero_|detach_|requires_grad_)\(|\.grad = None$|^print\(")
 LOOP_NAME = "leaf.loop_name|the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values."
@@ -202,7 +203,7 @@ def _with_zeros(evidence: Evidence) -> dict[int, TrackedTensor]:
         tracked.id: tracked
         for index, tracked in tracked_targets(evidence).items()
         if tracked is not None and tracked.id in evidence.state.flow.optimized
-        if all(call[index] is not None and not call[index].any() for call in calls if index in call)  # type: ignore[union-attr]
+        if all(call[index] is not None and is_zero(call[index]) for call in calls if index in call)  # type: ignore[arg-type]
     }
 
 

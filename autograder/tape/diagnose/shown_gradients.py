@@ -19,6 +19,7 @@ from autograder.tape.observe.statements import FILES
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.oracle.gradient_comparison import distance, length, nested, nested_pair
 from autograder.tape.recording.verdict_types import Check, Gradient, note_on_line
+from autograder.tape.run.storages import is_zero
 
 COPIES, DIFFERENCES = "copies of saved tensors", "finite differences"
 FUNCTIONS = "finite differences of each custom Function"
@@ -166,7 +167,7 @@ def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, obj
     other, calls, final = evidence.pairs.get(index), evidence.got.calls, evidence.got.final[index]
     if call is None or index not in calls[call]:
         filled = {number: given for number, call in enumerate(calls) if (given := call.get(index)) is not None}
-        if not filled or (final is not None and final.any()):
+        if not filled or (final is not None and not is_zero(final)):
             return final, None if other is None else evidence.true.final[other], None
         size = math.prod(evidence.got.keys[index][0])
         call = next((number for number in reversed(filled) if filled[number].numel() == size), max(filled))

@@ -153,6 +153,13 @@ def elements_of(tensor: torch.Tensor) -> torch.Tensor:
     return tensor._values() if tensor.layout == torch.sparse_coo and has_values(tensor) else tensor
 
 
+def is_zero(tensor: torch.Tensor) -> bool:
+    """Return whether all elements are zero."""
+    if tensor.layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):
+        tensor = tensor.detach().values()  # PyTorch 2.13 has no `any` for these layouts
+    return not bool(tensor.any())
+
+
 def is_on_host(tensor: torch.Tensor) -> bool:
     """Return whether a tensor's memory can be read at its address."""
     return tensor.device.type == "cpu"

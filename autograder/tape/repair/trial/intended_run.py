@@ -28,6 +28,7 @@ from autograder.tape.run.engine import Backward, key_of
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.graph_walk import leaves_among, nodes_below
 from autograder.tape.run.programs.program import Program
+from autograder.tape.run.storages import is_zero
 
 REFUSED = "leaf Variable that requires grad is being used in an in-place operation"  # PyTorch 2.13 and 2.15
 # PyTorch 2.6 to 2.15 refuse to modify these views.
@@ -161,7 +162,7 @@ class UnusedGradients:
         for leaf, key in zip(call.targets, call.keys, strict=True) if not call.returns else ():
             if leaf.is_leaf:
                 self._waiting.setdefault(id(leaf), (leaf, key, []))[2].append(len(self._calls) - 1)
-            if isinstance(leaf, torch.nn.Parameter) and leaf.grad is not None and not leaf.grad.any():
+            if isinstance(leaf, torch.nn.Parameter) and leaf.grad is not None and is_zero(leaf.grad):
                 self._used.add((self._calls[-1].line, id(leaf)))  # a step leaves the values as they are
 
     def end(self, is_cut: bool) -> set[int]:
@@ -189,7 +190,7 @@ class UnusedGradients:
             if keys[number] != key:
                 self._used |= {(self._calls[call].line, number) for call in calls}
                 del self._waiting[number]
-            elif leaf.grad is None or not leaf.grad.any():
+            elif leaf.grad is None or is_zero(leaf.grad):
                 self.unused |= {(call, number) for call in calls}
                 del self._waiting[number]
 
