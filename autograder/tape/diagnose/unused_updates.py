@@ -130,7 +130,7 @@ def _not_added(evidence: Evidence) -> Iterator[GraphFault]:
                 nodes = (node for file, node in evidence.nodes(ast.Name) if file == place.file and node.id == name)
                 is_read = any(isinstance(node.ctx, ast.Load) for node in nodes)
                 leaves = {one.tensor for one in state.graph.below([tracked.node]).values() if not one.inputs}
-                if not is_read and leaves & flow.optimized.keys():
+                if not is_read and not name.startswith("_") and leaves & flow.optimized.keys():
                     yield NOT_ADDED.at(
                         place,
                         "penalty.unread|{name} is computed from a gradient with create_graph=True, and no line reads it, so no "
