@@ -162,19 +162,26 @@ def _is_freed(node: Any, name: str) -> bool:
     return False
 
 
-_SCRATCH = ("MkldnnRnnLayerBackward0", "result3"), ("CudnnRnnBackward0", "dropout_state")
+_POOLS = ("AvgPool", "AdaptiveAvgPool", "AdaptiveMaxPool", "FractionalMaxPool", "ReflectionPad", "ReplicationPad")
+_UNREAD = {
+    *((f"{kind}{size}DBackward0", "self") for kind in _POOLS for size in "123"),
+    *((f"MaxPool{size}DWithIndicesBackward0", "self") for size in "23"),
+    *((f"{kind}Backward0", "self") for kind in ("Gather", "MaskedSelect", "NllLoss", "NllLoss2D")),
+    *(("MkldnnRnnLayerBackward0", name) for name in ("weight2", "weight3", "result3")),
+    ("CudnnRnnBackward0", "dropout_state"),
+}
 
 
 def is_read(node: Any, name: str) -> bool:
     """Return whether backward reads the values that a node saved as `name`.
 
     In training mode, batch norm and its derivative save the running statistics without reading them (2.13 and 2.15).
+    Pools, pads and some losses read only the shape of their input, and recurrent networks on the CPU not their biases (2.13).
     Recurrent networks on the CPU save `result3`, a workspace that their backward overwrites and that a second backward may reuse (2.13).
     Those of cuDNN save `dropout_state`, the state of a random generator that each forward advances (2.11).
     """
-    scratch = (type(node).__name__, name) in _SCRATCH
     is_training = getattr(node, "_saved_training", False) or getattr(node, "_saved_train", False)
-    return not scratch and not (name in ("running_mean", "running_var") and is_training)
+    return (type(node).__name__, name) not in _UNREAD and not (name in ("running_mean", "running_var") and is_training)
 
 
 def is_checkpoint(hook: Callable[..., Any] | None) -> bool:

@@ -4,10 +4,12 @@ import ctypes
 
 import pytest
 import torch
+from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from autograder.tape.internals.tensor_fields import VERSIONS, readable_saved_tensors, saved_state
+from autograder.tape.internals.tensor_fields import VERSIONS, is_read, readable_saved_tensors, saved_state
 from autograder.tape.observe.links import hidden_in, kept_by, saved_version
+from autograder.tape.run.graph_walk import nodes_below
 from tests.tape.heard import Heard
 
 
@@ -194,6 +196,36 @@ def test_a_recurrent_network_may_go_backward_again_though_its_backward_wrote():
     assert not torch.equal(kept, node._saved_result3)
     assert 0 == node._saved_result3._version
     assert torch.equal(first, second)
+
+
+SHAPES_ONLY = [
+    *(lambda x, pool=pool: pool(x, 2) for name in ("avg_pool", "adaptive_avg_pool", "adaptive_max_pool", "max_pool")
+      for pool in (getattr(functional, f"{name}2d"),)),
+    *(lambda x, mode=mode: functional.pad(x, (1, 1, 1, 1), mode=mode) for mode in ("reflect", "replicate")),
+    lambda x: functional.nll_loss(x, torch.zeros(2, 4, 4, dtype=torch.long)),
+    lambda x: functional.nll_loss(x[:, :, 0, 0], torch.tensor([0, 2]), reduction="none"),
+    lambda x: functional.fractional_max_pool2d(x, 2, output_size=3),
+    lambda x: x.gather(0, torch.zeros(1, 3, 4, 4, dtype=torch.long)),
+    lambda x: x.masked_select(torch.ones(4, dtype=torch.bool)),
+    lambda x: torch.nn.LSTM(4, 5)(x[:, 0])[0],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", SHAPES_ONLY)
+def test_values_that_backward_does_not_read(function):
+    """With nan in place of the saved values that `is_read` denies, the gradients are the same."""
+    torch.manual_seed(0)
+    x = torch.rand(2, 3, 4, 4, requires_grad=True)
+    with readable_saved_tensors():
+        loss = function(x).sum()
+        right, denied = torch.autograd.grad(loss, x, retain_graph=True), 0
+        for node in nodes_below((loss,), ()):
+            for name, read, _, _ in kept_by(node):
+                if not is_read(node, name) and name != "result3":
+                    read().data.fill_(torch.nan)
+                    denied += 1
+        assert denied
+        assert torch.equal(right[0], torch.autograd.grad(loss, x)[0])
 
 
 def test_allow_mutation_is_wrong_through_an_offset_view():
