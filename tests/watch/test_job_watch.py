@@ -21,6 +21,7 @@ from torch.utils.checkpoint import checkpoint
 import autograder
 from autograder.errors import InputError
 from autograder.tape.internals.entry_points import Hooks
+from autograder.tape.watch import watch_session
 from autograder.tape.watch.call_listener import MOST, UNKNOWN, NodeLog, WriteLog
 from autograder.tape.watch.watch_session import sampled
 
@@ -191,6 +192,35 @@ def test_bytes_that_changed_without_a_count_are_told(write):
     assert torch.equal(plain.grad, w.grad)
 
 
+def test_a_finding_is_shown_once_in_a_loop():
+    """Python's default filter shows the warning of the same lines in the first of several steps, also with one watch per step."""
+    w = leaf()
+    with warnings.catch_warnings(record=True, action="default") as told:
+        for _ in range(3):
+            with autograder.watch("bytes") as watching:
+                h = w.exp()
+                by_data(h)
+                h.sum().backward()
+            assert 1 == len(watching.harms)
+    assert 1 == len(told)
+
+
+def test_the_name_is_looked_up_once():
+    """The checks of `require` run once, and not in each step of a loop that opens a watch."""
+    assert autograder.watch is vars(autograder)["watch"]
+
+
+def test_values_that_backward_does_not_read_may_change():
+    """The loss reads only the shape of its input, the scores."""
+    x, target = torch.rand(2, 3, requires_grad=True), torch.tensor([0, 2])
+    with autograder.watch("bytes") as watching:
+        scores = x * 2
+        loss = functional.nll_loss(scores, target)
+        scores.data.mul_(2)
+        loss.backward()
+    assert () == watching.harms
+
+
 def test_changed_values_of_a_sparse_tensor_are_named():
     """The values of a sparse tensor share memory with the dense one; `mul_` of that halves the gradient."""
     x, values = torch.ones(2, 3, requires_grad=True), torch.tensor([2.0, 4.0])
@@ -310,6 +340,22 @@ def test_everything_is_put_back_in_whatever_order_watches_end():
         autograder.watch()(augmented)()
     assert len(seen.value.__notes__) == 1
     assert before == everything()
+
+
+def test_an_interrupted_start_leaves_nothing(monkeypatch):
+    """After Ctrl-C while a watch opens, everything is put back, and the next watch is whole."""
+    before = torch.Tensor.set_, torch.autograd.graph._engine_run_backward
+    with monkeypatch.context() as patched:
+        patched.setattr(watch_session, "in_new_threads", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt), autograder.watch():
+            pass
+    assert before == (torch.Tensor.set_, torch.autograd.graph._engine_run_backward)
+    with autograder.watch() as watching:
+        h = leaf().exp()
+        h += 1
+        with pytest.raises(RuntimeError):
+            h.sum().backward()
+    assert 1 == len(watching.harms)
 
 
 def test_other_modes_stay_in_their_order():

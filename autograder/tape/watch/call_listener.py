@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from traceback import walk_stack
 from types import CodeType, FrameType
 from typing import Any
@@ -47,10 +48,10 @@ class CallSite:
     @property
     def span(self) -> tuple[int, int, int, int]:
         """The first and last line of the call, and its columns in UTF-8 bytes, as in Python's `co_positions`."""
-        for index, (line, end, column, end_column) in enumerate(self.code.co_positions()):
-            if 2 * index == self.offset and line is not None:
-                return line, end or line, column or 0, end_column or 0
-        return self.code.co_firstlineno, self.code.co_firstlineno, 0, 0
+        line, end, column, end_column = next(islice(self.code.co_positions(), self.offset // 2, None))
+        if line is None:
+            return self.code.co_firstlineno, self.code.co_firstlineno, 0, 0
+        return line, end or line, column or 0, end_column or 0
 
     @property
     def place(self) -> Place:

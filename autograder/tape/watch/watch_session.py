@@ -56,8 +56,9 @@ class JobWatch(ContextDecorator):
     def __enter__(self) -> Self:
         with _lock:
             if not _open:
-                _open.append(WatchSession())
-                _open[0].install()
+                session = WatchSession()
+                session.install()
+                _open.append(session)
             session = _open[0]
             session.watchers.append(self)
             listener = session.listener()
@@ -201,16 +202,19 @@ class WatchSession:
         self._installed = ExitStack()
 
     def install(self) -> None:
-        """Wrap the engine, start listeners in new threads, and pause them in compiled code."""
-        enter, here = self._installed.enter_context, self._for_this_thread
-        enter(readable_saved_tensors())
-        enter(replaced_apply(self._applied))
-        enter(replaced(torch.Tensor, "set_", self._set(torch.Tensor.set_)))
-        enter(replaced_engine(self._engine))
-        enter(on_compiled_calls(here(CallListener.hide), here(CallListener.show)))
-        enter(around_optimizer_steps(here(CallListener.step_begins), here(CallListener.step_ends), with_closures=False))
-        enter(replaced(torch.optim.Optimizer, "zero_grad", self._zero_grad(torch.optim.Optimizer.zero_grad)))
-        enter(in_new_threads(self._new_thread))
+        """Wrap the engine, start listeners in new threads, and pause them in compiled code. Undo all of it on Ctrl-C."""
+        with ExitStack() as stack:
+            enter, here = stack.enter_context, self._for_this_thread
+            begins, ends = here(CallListener.step_begins), here(CallListener.step_ends)
+            enter(readable_saved_tensors())
+            enter(replaced_apply(self._applied))
+            enter(replaced(torch.Tensor, "set_", self._set(torch.Tensor.set_)))
+            enter(replaced_engine(self._engine))
+            enter(on_compiled_calls(here(CallListener.hide), here(CallListener.show)))
+            enter(around_optimizer_steps(begins, ends, with_closures=False))
+            enter(replaced(torch.optim.Optimizer, "zero_grad", self._zero_grad(torch.optim.Optimizer.zero_grad)))
+            enter(in_new_threads(self._new_thread))
+            self._installed = stack.pop_all()
 
     def remove(self) -> None:
         """Undo `install`, and deactivate the listeners of other threads."""
@@ -324,6 +328,7 @@ class WatchSession:
 
     def _silent(self, roots: tuple[Any, ...], asked: tuple[Any, ...], frame: Any) -> None:
         """Warn of saved tensors whose bytes changed although backward will not detect it."""
+        __tracebackhide__ = True
         with mode_paused():
             post_mortem = self._post_mortem(frame)
             changed = [(kept, name) for node, name in changed_saves(roots, asked) for kept in post_mortem.kept(node)]
@@ -332,7 +337,10 @@ class WatchSession:
         if harms:
             self._tell(harms)
             place = (own_frames(frame) or [frame])[-1]
-            warnings.warn_explicit(note_of(harms), RuntimeWarning, place.f_code.co_filename, place.f_lineno)
+            # With the registry of the module, Python's default filter shows a finding once, and not in each step.
+            registry = place.f_globals.setdefault("__warningregistry__", {})
+            file, line = place.f_code.co_filename, place.f_lineno
+            warnings.warn_explicit(note_of(harms), RuntimeWarning, file, line, registry=registry)
 
     def _tell(self, harms: tuple[Harm, ...]) -> None:
         for watcher in self.watchers:
