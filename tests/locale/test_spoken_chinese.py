@@ -46,11 +46,14 @@ SENTENCE = re.compile(r"\b[a-z]{3,} [a-z]{2,} [a-z]{2,} [a-z]{2,}\b")
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_notes_on_graph_faults_are_chinese(program: FaultyProgram) -> None:
-    """Each kind of graph fault has a complete Chinese sentence, from a recording whose notes are English."""
+    """Each kind of graph fault has a complete Chinese sentence, from a recording whose notes are English.
+
+    A note that cites a warning of PyTorch is left out.
+    """
     recording = explain_program(factory_of_text(program.source, "<program>"), repair=False)
     assert not CHINESE.search(" ".join(recording.verdict.notes))
     with use_language("zh-CN"):
-        told = [localized(note) for note in recording.verdict.notes]
+        told = [localized(note) for note in recording.verdict.notes if "PyTorch warned here" not in note]
         shown = as_text(recording) + as_screen(recording)
     assert told
     assert all(CHINESE.search(note) and not SENTENCE.search(note) for note in told), told
