@@ -1,4 +1,4 @@
-"""The verdict on each differentiable operation, with the first samples of PyTorch's own tests.
+"""The verdict on each differentiable operation, with a sample of PyTorch's own tests.
 
 The expected outcome comes from plain PyTorch: a write through `.data` between the operation and backward is harmful if
 it changes a gradient.
@@ -65,3 +65,32 @@ def test_each_operation(written):
             different.append((name, outcome))
     assert different == []
     assert judged > 450
+
+
+@pytest.mark.slow
+def test_each_in_place_operation():
+    """If a write makes plain PyTorch raise in backward, the verdict names its line; if not, it is correct."""
+    different, judged = [], 0
+    for name, operation, sample in samples():
+        if operation.inplace_variant is None or sample.broadcasts_input:
+            continue
+
+        def program(operation=operation, sample=sample):
+            h = new_leaf(sample.input) * 1
+            y = h * h
+            operation.inplace_variant(h, *sample.args, **sample.kwargs)  # the write
+            y.sum().backward()
+
+        try:
+            program()
+            wanted = "correct", set()
+        except RuntimeError as error:
+            if "modified by an inplace operation" not in str(error):
+                continue
+            wanted = "raises-backward", {True}
+        verdict = record(program).verdict
+        found = verdict.outcome, {"the write" in place.text for harm in verdict.harms for place in harm.mutated_at}
+        judged += 1
+        different += [(name, found)] if found != wanted else []
+    assert different == []
+    assert judged > 90
