@@ -40,9 +40,13 @@ def course(tmp_path_factory):
 
 
 def refused(course, capsys, *options):
-    """Return the sentence with which `grade` refuses, after checking that it has written nothing."""
-    before = sorted(course.rglob("*"))
-    assert (2, before) == (main(["grade", "small", "--course", str(course), *options]), sorted(course.rglob("*")))
+    """Return the sentence with which `grade` refuses, after checking that it has written only the gradebook's lock file."""
+
+    def written():
+        return sorted(path for path in course.rglob("*") if path.suffix != ".lock")
+
+    before = written()
+    assert (2, before) == (main(["grade", "small", "--course", str(course), *options]), written())
     said = capsys.readouterr().err.strip()
     assert said.startswith("autograder: ")
     assert "\n" not in said

@@ -113,7 +113,11 @@ class Search:
         """Return the run, not yet started, that computes the intended results."""
         message = self.verdict.error_message
         views = "returns multiple views" in message or "created in no_grad mode" in message
-        is_reused = any(fault.kind == FREED_GRAPH.name for fault in self.verdict.graph_faults)
+        error = self.verdict.error
+        at = error.line if error and error.line and error.is_in(self.factory.file) else 0
+        # With retain_graph=True, the program means the gradients of earlier rounds.
+        is_kept = any("retain_graph=True" in line for line in self.factory.source.splitlines()[at - 1 : at])
+        is_reused = not is_kept and any(fault.kind == FREED_GRAPH.name for fault in self.verdict.graph_faults)
         return IntendedRun(keeps_graph=is_reused or "second time" in message, takes_views_singly=views)
 
     @cached_property
