@@ -81,7 +81,8 @@ def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
     # The line that replaces a parameter before the step is named.
     foreign = _names_of_foreign(evidence) | {state.name_of(old) for old, _ in steps.replaced}
     places: dict[Place, list[TrackedTensor]] = {}
-    lists, in_lists = _lists_of_modules(evidence), set[Place]()
+    in_lists = set[Place]()
+    lists = _lists_of_modules(evidence) if steps.unoptimized else {}
     held = {state.name_of(one) or "" for one in flow.optimized.values()}
     makers = _makers(state) if steps.unoptimized else {}
     for tracked in steps.unoptimized.values():

@@ -115,9 +115,11 @@ class Search:
         views = "returns multiple views" in message or "created in no_grad mode" in message
         error = self.verdict.error
         at = error.line if error and error.line and error.is_in(self.factory.file) else 0
-        # With retain_graph=True, the program means the gradients of earlier rounds.
-        is_kept = any("retain_graph=True" in line for line in self.factory.source.splitlines()[at - 1 : at])
-        is_reused = not is_kept and any(fault.kind == FREED_GRAPH.name for fault in self.verdict.graph_faults)
+        text = "".join(self.factory.source.splitlines()[at - 1 : at])
+        # With retain_graph=True, the program means the gradients of earlier rounds, unless it carries the loss itself.
+        is_kept = "retain_graph=True" in text
+        reused = (fault.change for fault in self.verdict.graph_faults if fault.kind == FREED_GRAPH.name)
+        is_reused = any(not is_kept or f"`{text.partition('.backward(')[0].strip()} = " in change for change in reused)
         return IntendedRun(keeps_graph=is_reused or "second time" in message, takes_views_singly=views)
 
     @cached_property
