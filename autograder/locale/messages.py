@@ -77,6 +77,11 @@ def values_of(text: str) -> dict[str, Any]:
     return text.values if isinstance(text, Message) else {}
 
 
+def ids_in(text: str) -> set[str]:
+    """Return the ids of a message and of the messages in its values."""
+    return {id_of(text)}.union(*(ids_in(value) for value in values_of(text).values() if isinstance(value, Message)))
+
+
 def join_messages(messages: Iterable[str], joint: str = SENTENCES) -> str:
     """Return the non-empty messages as one, joined by the text of `joint`; "" without messages."""
     parts = [message for message in messages if message]

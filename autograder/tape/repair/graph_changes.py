@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from autograder.locale.messages import id_of, values_of
+from autograder.locale.messages import id_of, ids_in, values_of
 from autograder.tape.recording.verdict_types import GraphFault
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.inplace_finder import called, calls, calls_of
@@ -18,12 +18,17 @@ from autograder.tape.repair.optimizer_changes import Change, backwards, code_in,
 UNWRAPPED = {"Variable", "tensor", "as_tensor", "from_numpy", "Parameter", "asarray", "float", "int", "deepcopy"}
 NUMBERS = {"item", "tolist"}
 _DRAWN = re.compile("rand|sample|normal|uniform")
-_SWITCH = re.compile(r"\b(materialize_grads|create_graph|allow_unused)=True")
+# by the id of a change, the arguments of `autograd.grad` that it names
+_SWITCHES = {
+    "target.graph": ("create_graph",),
+    "target.zeros": ("materialize_grads", "allow_unused"),
+    "target.compute_from": ("allow_unused",),
+}
 
 
 def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Remove the calls that take values out of the graph, and the calls below that make new leaves of these values."""
-    if ".data at" in fault.sentence:
+    if "cut.copies_updated" in ids_in(fault.sentence):
         return  # copies that are updated: the update has to change, too
     yield from _with_keyword(source, at, fault)
     yield from _call_with_values(source, at)
@@ -223,7 +228,7 @@ def _outside_no_grad(source: EditableSource, at: ast.stmt, fault: GraphFault) ->
 
 def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Add the keyword that the change names to the call of `grad`, or to `autocast`; a graph also to later derivatives."""
-    words = [f"{word}=True" for word in _SWITCH.findall(fault.change)]
+    words = [f"{word}=True" for word in _SWITCHES.get(id_of(fault.change), ())]
     for call in calls(at):
         names = ["cache_enabled=False"] if called(call) == "autocast" else words if called(call) == "grad" else []
         yield from ((source.add_argument(call, name),) for name in names)

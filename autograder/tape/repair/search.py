@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from autograder.locale.messages import Message
+from autograder.locale.messages import Message, values_of
 from autograder.tape.diagnose.graph_reuse import FREED_GRAPH
 from autograder.tape.diagnose.shown_gradients import DIFFERENCES
 from autograder.tape.diagnose.unknown_outcome import is_foreign
@@ -117,9 +117,9 @@ class Search:
         at = error.line if error and error.line and error.is_in(self.factory.file) else 0
         text = "".join(self.factory.source.splitlines()[at - 1 : at])
         # With retain_graph=True, the program means the gradients of earlier rounds, unless it carries the loss itself.
-        is_kept = "retain_graph=True" in text
+        is_kept, loss = "retain_graph=True" in text, text.partition(".backward(")[0].strip()
         reused = (fault.change for fault in self.verdict.graph_faults if fault.kind == FREED_GRAPH.name)
-        is_reused = any(not is_kept or f"`{text.partition('.backward(')[0].strip()} = " in change for change in reused)
+        is_reused = any(not is_kept or values_of(change).get("name") == loss for change in reused)
         return IntendedRun(keeps_graph=is_reused or "second time" in message, takes_views_singly=views)
 
     @cached_property
