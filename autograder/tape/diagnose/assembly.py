@@ -17,8 +17,8 @@ from autograder.tape.diagnose.harms import RECOMPUTED_BLOCK
 from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.diagnose.verdict import verdict_of
 from autograder.tape.observe.backward_watcher import backward_steps
+from autograder.tape.observe.cuts import NO_GRAD, Cut
 from autograder.tape.observe.forecast import UNSEEN
-from autograder.tape.observe.gradient_flow import NO_GRAD, Cut
 from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import values_text
@@ -73,7 +73,9 @@ def freeze(
         verdict=verdict,
         # A comparison whose result was only read blocks no gradient.
         lost=tuple(
-            _lost_history(cut, state) for cut in state.flow.cuts.values() if cut.used_at or cut.how in (*NAMES, NO_GRAD)
+            _lost_history(cut, state)
+            for cut in state.flow.cuts.all.values()
+            if cut.used_at or cut.how in (*NAMES, NO_GRAD)
         ),
         unlisted=state.skipped or msgspec.UNSET,
     )

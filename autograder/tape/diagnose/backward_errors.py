@@ -110,7 +110,7 @@ def _unused(state: RunState, call: StartedBackward) -> GraphFault | None:
     named = (_plain_name(state, tensor) for tensor in (*call.roots, *made))
     root = next(filter(None, named), Message("target.output|the output"))
     earlier = call.of
-    cuts = [cut for cut in state.flow.cuts.values() if cut.used_at and target.id in leaves_above(state, cut)]
+    cuts = [cut for cut in state.flow.cuts.all.values() if cut.used_at and target.id in leaves_above(state, cut)]
     if cuts:
         place, (clause, change) = cuts[-1].place, words_on_cut(cuts[-1], state)
         return UNUSED_TARGET.at(

@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 
 from autograder.locale.messages import Message, message_with
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, SOURCES, VARIABLE, WRITTEN, Cut
+from autograder.tape.observe.cuts import NEW_LEAF, NO_GRAD, SOURCES, VARIABLE, WRITTEN, Cut
 from autograder.tape.observe.left_gradients import FirstStep
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
@@ -86,7 +86,7 @@ def words_on_cut(cut: Cut, state: RunState) -> tuple[Message, Message]:
     """Return the effect of a line on a value that has a graph, as a clause, and the replacement for the line."""
     switch = why_recording_is_off(state) if cut.how == NO_GRAD else ""
     values = cut.values
-    if cut in state.flow.drawn.values():  # a distribution draws with other views of its parameters in each round
+    if cut in state.flow.cuts.drawn.values():  # a distribution draws with other views of its parameters in each round
         values = list({state.name_of(value): value for value in reversed(values)}.values())[::-1]
     known: dict[str, object] = {
         "name": name_of(state, values) if is_in_view(state, values, cut.place) else ITS_INPUT,
@@ -302,7 +302,7 @@ def nodes_of_losses(state: RunState) -> dict[int, GraphNode]:
     flow, graph = state.flow, state.graph
     found = graph.below(node for call in flow.calls for node in call.nodes)
     while True:
-        sources = (_sources_in(cut, found, len(flow.calls)) for cut in flow.cuts.values())
+        sources = (_sources_in(cut, found, len(flow.calls)) for cut in flow.cuts.all.values())
         above = graph.below(node for chosen in sources for _, node in chosen.values())
         if above.keys() <= found.keys():
             return found

@@ -29,7 +29,8 @@ from autograder.tape.diagnose.fault_words import (
     uses_log_probabilities,
     words_on_cut,
 )
-from autograder.tape.observe.gradient_flow import NO_GRAD, Cut, StartedBackward
+from autograder.tape.observe.cuts import NO_GRAD, Cut
+from autograder.tape.observe.gradient_flow import StartedBackward
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
@@ -70,7 +71,9 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
                 "cut.reaches_no_parameter|backward at {place} ends there and reaches no parameter.",
                 place=line_of(call.place, cut.place.file),
             )
-            new_leaf = next((flow.new_leaves[root.id] for root in call.roots if root.id in flow.new_leaves), cut.place)
+            new_leaf = next(
+                (flow.cuts.new_leaves[root.id] for root in call.roots if root.id in flow.cuts.new_leaves), cut.place
+            )
             if new_leaf != cut.place:
                 hides = Message(
                     "cut.new_leaf_hides|They become a new leaf at {place}, which hides the error.",
@@ -111,7 +114,9 @@ def _number_backward(evidence: Evidence, error: str) -> Iterator[GraphFault]:
 
 def _last_cut(state: RunState, before: Place) -> Cut | None:
     """Return the last line above a backward call that converted a tensor to an array or a number, which autograd cannot follow."""
-    cuts = [cut for cut in state.flow.cuts.values() if cut.how in ("numpy", "__array__", "tolist", "item", "__float__")]
+    cuts = [
+        cut for cut in state.flow.cuts.all.values() if cut.how in ("numpy", "__array__", "tolist", "item", "__float__")
+    ]
     above = [cut for cut in cuts if cut.place.file == before.file and cut.place.line <= before.line]
     return above[-1] if above else None
 
@@ -128,8 +133,8 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is whose
     # values the graph uses. An array is not, if its values had left the graph before and reached the loss without it, as
     # a sampled action's do.
-    new_leaves = [cut for parameter in flow.reached.values() if (cut := flow.origin([parameter])) is not None]
-    known = [cut for cut in flow.cuts.values() if cut.behind is None or not cut.behind.used_at]
+    new_leaves = [cut for parameter in flow.reached.values() if (cut := flow.cuts.origin([parameter])) is not None]
+    known = [cut for cut in flow.cuts.all.values() if cut.behind is None or not cut.behind.used_at]
     fronts = [cut for cut in known if cut in new_leaves]
     others = [cut for cut in reversed(known) if cut not in fronts]
     made = _places_of_nodes(state)
@@ -184,7 +189,7 @@ def cut_steps(state: RunState) -> dict[Place, tuple[Cut, list[TrackedTensor], St
         call = flow.calls[count - 1]
         below = state.graph.below(call.nodes)
         ids = {one.id for one in held} - {node.tensor for node in below.values()} - replaced
-        for cut in flow.cuts.values():
+        for cut in flow.cuts.all.values():
             lost = leaves_used_in(state, cut, below) & ids
             if lost and not is_early_copy(cut):
                 found.setdefault(step, (cut, [one for one in held if one.id in lost], call))
@@ -206,7 +211,7 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
     made = _places_of_nodes(state)
     losses = (node for call in state.flow.calls for node in _scaled_sums(state, call))
     sums = {node.place for node in losses if _SUM.match(node.name)}
-    for cut in list(state.flow.cuts.values()):
+    for cut in list(state.flow.cuts.all.values()):
         if cut.how not in NUMBERS:
             continue
         place = _where_added(state, cut, sums, trees)
@@ -290,10 +295,10 @@ def _samples(evidence: Evidence) -> Iterator[GraphFault]:
     A program that computes log probabilities of samples is left out.
     """
     state = evidence.state
-    if not state.flow.drawn or uses_log_probabilities(evidence):
+    if not state.flow.cuts.drawn or uses_log_probabilities(evidence):
         return
     losses = [state.graph.below(call.nodes) for call in state.flow.calls]
-    for cut in state.flow.drawn.values():
+    for cut in state.flow.cuts.drawn.values():
         is_sample = ".sample(" in cut.place.text
         parts = {node for _, node in cut.sources.values()} if cut.how == NO_GRAD and not is_sample else set()
         if any(
@@ -307,7 +312,7 @@ def _samples(evidence: Evidence) -> Iterator[GraphFault]:
 def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that take values without their history for a term of a loss that trains all parameters behind them."""
     state, flow = evidence.state, evidence.state.flow
-    for cut, sums in flow.detached_terms.values():
+    for cut, sums in flow.cuts.terms.values():
         above = [state.tensors.all[number] for number in leaves_above(state, cut)]
         leaves = {tracked.id for tracked in above if tracked.leaf}
         is_term = leaves <= flow.optimized.keys() and any(

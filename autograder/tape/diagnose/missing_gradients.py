@@ -145,7 +145,7 @@ def _empty(evidence: Evidence) -> Iterator[GraphFault]:
         if leaf.node is not None or (place.file, place.line) != (at.file, at.line):
             continue
         last = line_of(state.flow.calls[-1].place, place.file) if state.flow.calls else ""
-        cuts = (cut for cut in state.flow.cuts.values() if not is_copy(cut) and leaf.id in leaves_above(state, cut))
+        cuts = (cut for cut in state.flow.cuts.all.values() if not is_copy(cut) and leaf.id in leaves_above(state, cut))
         cut = next(cuts, None)
         cut_at = line_of(cut.place, place.file) if cut else ""
         reason = _why_empty(state, leaf, cut_at, is_required=is_required)

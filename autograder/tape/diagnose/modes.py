@@ -18,7 +18,7 @@ from autograder.tape.diagnose.fault_words import (
     tensors_of,
     why_recording_is_off,
 )
-from autograder.tape.observe.gradient_flow import NO_GRAD
+from autograder.tape.observe.cuts import NO_GRAD
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 
@@ -60,7 +60,9 @@ def _not_read(evidence: Evidence) -> Iterator[GraphFault]:
             place, effect, "setting.call|Call the method instead: `{owner}.requires_grad_({value})`.",
             owner=found[1], name=found[2], value=found[3],
         )  # fmt: skip
-    detached = {(cut.place.file, cut.place.line) for cut in evidence.state.flow.cuts.values() if cut.how == "detach"}
+    detached = {
+        (cut.place.file, cut.place.line) for cut in evidence.state.flow.cuts.all.values() if cut.how == "detach"
+    }
     for file, node in evidence.nodes(ast.Expr):
         code = ast.unparse(node)
         if (file, node.lineno) in detached and (named := _DETACHED.fullmatch(code)):

@@ -45,7 +45,7 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     if not flow.calls:
         return
     explained = {new.id for _, new in flow.steps.replaced}
-    explained |= {number for cut in flow.cuts.values() for number in leaves_above(state, cut)}
+    explained |= {number for cut in flow.cuts.all.values() for number in leaves_above(state, cut)}
     explained |= {leaf.id for leaves in state.given.values() for leaf in leaves}
     known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained
     places: dict[Place, list[TrackedTensor]] = {}
@@ -270,7 +270,7 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     missed = [parameter for parameter in unoptimized if parameter.memory not in written]
     if flow.optimizer_at is None or not idle or not missed:
         return
-    cuts = [cut for cut in flow.cuts.values() if cut.used_at and not is_early_copy(cut)]
+    cuts = [cut for cut in flow.cuts.all.values() if cut.used_at and not is_early_copy(cut)]
     in_losses = nodes_of_losses(state)
     cut_off = {number for cut in cuts for number in leaves_of_losses(state, cut, in_losses)}
     if {one.id for one in idle} & cut_off - followers(state):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from autograder.tape.internals.tensor_fields import hooks_of
+from autograder.tape.observe.cuts import SUMS, Cut, Cuts, returns_python_values
 from autograder.tape.observe.left_gradients import Filling, ReadGradients, UsedGradients
 from autograder.tape.observe.optimizer_steps import ModeSwitches, OptimizerSteps, Parameters, is_empty
 from autograder.tape.observe.step_builder import WriteEvent
@@ -22,51 +21,16 @@ from autograder.tape.run.engine import Backward
 from autograder.tape.run.graph_walk import autograd_flags, node_of
 from autograder.tape.run.storages import Memory
 
-NO_GRAD = "no_grad"
-NEW_LEAF, VARIABLE, WRITTEN = "new leaf", "Variable(", "written"
-SOURCES = 500  # maximum number of tensors stored per cut, because a line in a loop creates new ones in each iteration
-COMPUTED = 10_000  # number of stored storages above which freed ones are removed
-LISTED = 64  # maximum number of elements of a new tensor that are compared with numbers that left the graph
+COMPUTED = 10_000  # maximum number of stored ids of constants
 # These functions do not use a value: they access its gradient, only print it, or return a new tensor of its shape.
 _NO_USE = {
     "grad", "grad =", "_grad =", "backward", "retain_grad", "register_hook", "requires_grad_", "__repr__", "__format__",
     "new", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros",
 }  # fmt: skip
 _OF_SHAPE = "_like"  # the end of the names of functions such as `randn_like`
-_SUMS = {
-    "add", "add_", "sub", "sub_", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "rsub", "__isub__", "mse_loss",
-}  # fmt: skip
-_TAKES_VALUES = {"data", "detach", "detach_", "item", "tolist", "numpy", "__array__", "__float__"}
-_MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
 _JOINS = {"stack", "cat", "concat", "concatenate", "vstack", "hstack"}
 _UPDATE = re.compile(r"step|grad|update")
-_DRAWS = {"randn", "randn_like", "normal", "normal_"}
-_PRODUCTS = {"mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"}
 _READS_ONLY = re.compile(r"zero_grad|clip_grad")  # methods that read gradients without a use of their values
-
-
-@dataclass(eq=False)
-class Cut:
-    """A line at which values leave the graph: `sources` have a graph, but the result of `how` does not."""
-
-    place: Place
-    # the function, such as "detach", "item" or "argmax"; `NO_GRAD` if recording was off; `NEW_LEAF` for a leaf that no
-    # function mode receives: `nn.Parameter(h)`, `Variable(h.data, requires_grad=True)` (PyTorch 2.13); `WRITTEN` for a
-    # leaf whose values were set through an alias: `w.data = h`, `w.data.copy_(h)`
-    how: str
-    # the values and their nodes, by id of the tensor
-    sources: dict[int, tuple[TrackedTensor, int | None]] = field(default_factory=dict)
-    used_at: list[Place] = field(default_factory=list)  # lines that used such a value in the graph
-    # the nodes of these results, each with the number of backward calls before it and the ids of the sources behind it,
-    # or None if these are not known
-    uses: list[tuple[int | None, int, frozenset[int] | None]] = field(default_factory=list)
-    last: int = 0  # number of backward calls before the line ran last
-    behind: Cut | None = None  # the earlier cut of the values that this line only turned into an array
-
-    @property
-    def values(self) -> list[TrackedTensor]:
-        """The values that leave the graph."""
-        return [tracked for tracked, _ in self.sources.values()]
 
 
 @dataclass(eq=False)
@@ -103,7 +67,7 @@ class GradientFlow:
     """The use of values that require grad in a run, apart from computations."""
 
     def __init__(self) -> None:
-        self.cuts: dict[tuple[Place, str], Cut] = {}
+        self.cuts = Cuts()
         self.calls: list[StartedBackward] = []
         self.reached: dict[int, TrackedTensor] = {}
         self.optimized: dict[int, TrackedTensor] = {}
@@ -126,25 +90,12 @@ class GradientFlow:
         # by line that copies a state into a module after a step, and by number of backward calls before it, whether each
         # tensor was copied onto itself
         self.copied: dict[Place, dict[int, list[bool]]] = {}
-        self._of_value: dict[int, Cut] = {}
-        self._behind: dict[int, frozenset[int]] = {}  # by id of such a value, the sources of its cut that it came from
-        self._of_number: dict[float, Cut] = {}
-        self._of_memory: dict[Memory, Cut] = {}
-        self._written: dict[Memory, Cut] = {}  # by memory of a leaf, the line that wrote a value with a graph into it
-        # The last value with a graph in each storage, or the last value that left it.
-        self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
-        # by line, the cuts by which `Normal.sample` draws (PyTorch 2.13), and those by scaled noise while recording is off
-        self.drawn: dict[Place, Cut] = {}
-        self._noise, self._scaled = set[Memory](), set[Memory]()
-        self.new_leaves: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
         # ids of tensors that did not require grad when an operation of the graph used them
         self.constant: set[int] = set()
         self.steps, self.modes = OptimizerSteps(), ModeSwitches()
         self.reads, self._used = ReadGradients(), UsedGradients()
         self._of_gradient: set[int] = set()  # ids of the values that were computed from a `.grad`
-        self._gradient_into: set[Memory] = (
-            set()
-        )  # the memories that such values were written into since the last backward
+        self._gradient_into = set[Memory]()  # the memories that such values were written into since the last backward
         # leaves whose gradients two updates used, with the lines of the backward between them and of the second update
         self.used_twice: list[tuple[Place, TrackedTensor, Place]] = []
         self._writes = 0  # number of modifications that were searched for updates
@@ -159,15 +110,13 @@ class GradientFlow:
         self.constants: dict[Place, tuple[EarlierGradient, Place]] = {}
         # the same for a derivative for a leaf that is no parameter: also that leaf's id, and the node of the sum
         self.derivatives: dict[Place, tuple[EarlierGradient, int, Place, int]] = {}
-        # By line that takes values without their graph, that cut, and the first sums (node and line) that add a value computed from it.
-        self.detached_terms: dict[Place, tuple[Cut, dict[int, Place]]] = {}
         self.earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
 
     def begin_call(self, name: str, inputs: list[TrackedTensor], here: Place) -> None:
-        """Process the start of a function call. `detach_` removes the node from which the sources of the tensor are known."""
+        """Process the start of a function call."""
         self.last_call = name, inputs, here
-        if name == "detach_" and inputs[0].node is not None:
-            self._of_value[inputs[0].id] = self._cut(name, inputs, here)
+        if name == "detach_":
+            self.cuts.detach_in_place(inputs[0], here)
 
     def on_operation(
         self,
@@ -194,12 +143,11 @@ class GradientFlow:
         self._follow_gradients(name, sources, results)
         self._follow_update(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
-        self._remember([pair for pair in results if not sources or self.steps.is_random(pair[1])])
-        self._scale_noise(name, sources, results)
+        self.cuts.remember([pair for pair in results if not sources or self.steps.is_random(pair[1])])
+        self.cuts.scale_noise(name, sources, results)
         if name in _NO_USE or name.endswith(_OF_SHAPE):
             return
-        if len(inputs) > 1 and node_of(inputs[1]) is not None and (memory := self._memory_of_leaf(name, sources)):
-            self._written[memory] = self._cut(WRITTEN, sources[1:2], here)
+        self.cuts.write(name, inputs, sources, here)
         if name == "data =":
             self.shared[here] = sources[0], sources[1]
             return
@@ -208,54 +156,19 @@ class GradientFlow:
         computed = [pair for pair in results if autograd_flags(pair[0])[0] and not _is_cut_off(pair[0], inputs)]
         if computed:
             self.steps.use(sources, here)
-            if name in _SUMS:
+            if name in SUMS:
                 self._add(inputs, sources, computed[0][1].node, here)
-            self._remember(computed)
-            if torch.is_grad_enabled():
-                self._note_use(sources, numbers, here, computed[0][1].node)
-            elif (written := self.origin(sources[1:])) is not None:  # the graph has it if a recorded line uses the leaf
-                self._written[sources[0].memory] = written
+            self.cuts.remember(computed)
+            self.cuts.use(sources, numbers, here, computed[0][1].node)
             if len(self.constant) < COMPUTED:
                 self.constant |= {source.id for source in sources if not source.requires_grad}
         elif here == self.steps.running_at:  # such as `.item()` of Adafactor
             return
-        elif asking and (results or _returns_python_values(result)):
-            self._cut_off(name, asking, results, result, here)
-            if any(source.memory in self._scaled for source in sources) and (here, NO_GRAD) in self.cuts:
-                self.drawn[here] = self.cuts[here, NO_GRAD]
-        elif (cut := self.origin(sources) or self._cut_behind_numbers(name, results, numbers)) is not None:
-            self._pass_on(name, cut, sources, results, result, here)
-
-    def _scale_noise(self, name: str, sources: list[TrackedTensor], results: list[Any]) -> None:
-        """Note noise, and its products with values that had a graph, if they are computed while recording is off."""
-        memories = {tracked.memory for _, tracked in results} if name in _DRAWS or name in _PRODUCTS else set()
-        if name in _DRAWS:
-            self._noise |= memories
-        elif memories and not torch.is_grad_enabled():
-            had_graph = any(source.requires_grad or source.id in self._of_value for source in sources)
-            is_noise = any(source.memory in self._noise and not source.requires_grad for source in sources)
-            self._scaled |= memories if had_graph and is_noise else set()
-
-    def _cut_off(self, name: str, asking: list[TrackedTensor], results: list[Any], result: object, here: Place) -> None:
-        """Process a call whose results do not have the graph of its arguments."""
-        made = self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here)
-        if name == "normal":
-            self.drawn[here] = made
-        self._mark_detached(made, results, result)
-        behind = frozenset(source.id for source in asking)  # a view of a value, made without recording, may be one
-        behind = behind.union(*(self._behind.get(number, ()) for number in behind))
-        self._behind |= dict.fromkeys((one.id for _, one in results), behind)
-
-    def _pass_on(
-        self, name: str, cut: Cut, sources: list[TrackedTensor], results: list[Any], result: object, here: Place
-    ) -> None:
-        """Process a call whose arguments an earlier line has cut off, such as `item` in `h.detach().item()`."""
-        if cut.place == here and _returns_python_values(result) and not _is_array(result):
-            self.cuts.setdefault((here, name), Cut(here, name, cut.sources))
-        self._mark_detached(self._as_array(cut, here) if _is_array(result) else cut, results, result)
-        known = [self._behind[source.id] for source in sources if source.id in self._behind]
-        if known and len(known) == sum(source.id in self._of_value for source in sources):
-            self._behind |= dict.fromkeys((one.id for _, one in results), frozenset[int]().union(*known))
+        elif asking and (results or returns_python_values(result)):
+            self.cuts.leave(name, asking, results, result, here)
+            self.cuts.draw(sources, here)
+        else:
+            self.cuts.pass_on(name, sources, results, result, here, numbers)
 
     def _access_gradient(
         self, name: str, inputs: list[Any], sources: list[TrackedTensor], result: object, here: Place
@@ -275,13 +188,6 @@ class GradientFlow:
         if len(sources) == 1 and not _READS_ONLY.search(here.text):
             self.steps.note_read(sources[0])
             self.reads.read(sources[0], here)
-
-    def _memory_of_leaf(self, name: str, sources: list[TrackedTensor]) -> Memory | None:
-        """Return the memory of a leaf if a call writes a value into it through an alias, which autograd does not record."""
-        if name == "data =":
-            return sources[1].memory  # the leaf gets that of the value
-        alias = self._of_value.get(sources[0].id) if name == "copy_" else None
-        return sources[0].memory if alias is not None and alias.how in ("data", "detach") else None
 
     def _follow_gradients(self, name: str, sources: list[TrackedTensor], results: list[Any]) -> None:
         """Note the values that are computed from a gradient: from the result of `autograd.grad`, or from `.grad`."""
@@ -304,6 +210,14 @@ class GradientFlow:
         if any(known[1:]):
             self._gradient_into.add(sources[0].memory)
 
+    def add_new_leaf(self, leaf: TrackedTensor, here: Place) -> None:
+        """Process a tensor without a graph that no function returned. It may be in the storage of a known value."""
+        value = self.cuts.value_in(leaf)
+        if value is not None:
+            if leaf.leaf:
+                self.steps.wrap(leaf, value)
+            self.cuts.add_new_leaf(leaf, value, here)
+
     def _earlier_of(self, sources: Iterable[TrackedTensor]) -> EarlierGradient | None:
         return next((self.earlier[source.id] for source in sources if source.id in self.earlier), None)
 
@@ -313,93 +227,16 @@ class GradientFlow:
         `node` is the node of the sum.
         """
         for tensor, tracked in zip(inputs, sources, strict=True):
-            cut = self._of_value.get(tracked.id)
-            is_taken = cut is not None and (cut.how in _TAKES_VALUES or not (tensor.dim() or cut.how == NO_GRAD))
-            if cut is not None and is_taken and not tensor.requires_grad:
-                _, sums = self.detached_terms.setdefault(cut.place, (cut, {}))
-                if node is not None and len(sums) < SOURCES:
-                    sums[node] = here
+            self.cuts.add_term(tensor, tracked, node, here)
             earlier = self.earlier.get(tracked.id)
             # A value that was detached on purpose has a cut. The gradient of a number may update it: `w - lr * grad`.
-            if earlier is None or tensor.requires_grad or tracked.id in self._of_value or earlier.call.creates_graph:
+            if earlier is None or tensor.requires_grad or self.cuts.of(tracked) or earlier.call.creates_graph:
                 continue
             place, target = earlier.call.place, earlier.target
             if earlier.call.asked and earlier.gradient.shape and not tensor.dim():
                 self.constants.setdefault(place, (earlier, here))
             elif tensor.dim() and node is not None and target is not None and target.leaf and not target.parameter:
                 self.derivatives.setdefault(place, (earlier, target.id, here, node))
-
-    def add_new_leaf(self, leaf: TrackedTensor, here: Place) -> None:
-        """Process a tensor without a graph that no function returned. It may be in the storage of a known value."""
-        storage, value = self._computed.get(leaf.storage, (None, None))
-        if storage is None or value is None or storage.expired():
-            return
-        if leaf.leaf:
-            self.steps.wrap(leaf, value)
-        cut = self._of_value.get(value.id)
-        if cut is None and not value.requires_grad:
-            return
-        if not leaf.leaf:
-            if VARIABLE in here.text:  # autograd does not report its call
-                self._of_value[leaf.id] = cut or self._cut(VARIABLE, [value], here)
-            return
-        self._of_value[leaf.id] = cut or self._cut(NEW_LEAF, [value], here)
-        self.new_leaves[leaf.id] = here
-
-    def _remember(self, computed: list[tuple[torch.Tensor, TrackedTensor]]) -> None:
-        # A weak reference keeps no bytes alive but prevents the reuse of the storage's identifier.
-        if len(self._computed) > COMPUTED:
-            self._computed = {number: kept for number, kept in self._computed.items() if not kept[0].expired()}
-        for tensor, tracked in computed:
-            if tracked.storage and not tracked.leaf:
-                self._computed[tracked.storage] = StorageWeakRef(tensor.untyped_storage()), tracked
-
-    def origin(self, sources: Iterable[TrackedTensor]) -> Cut | None:
-        """Return the cut that one of these values came from, or None. A comparison is rarely the fault, and `.detach()` often."""
-        cuts = [self._of_value[source.id] for source in sources if source.id in self._of_value]
-        return next((cut for cut in cuts if cut.how in _TAKES_VALUES), cuts[0] if cuts else None)
-
-    def _cut(self, how: str, asking: list[TrackedTensor], here: Place) -> Cut:
-        cut = self.cuts.setdefault((here, how), Cut(here, how))
-        cut.last = len(self.calls)
-        if len(cut.sources) < SOURCES:
-            cut.sources |= {source.id: (source, source.node) for source in asking}
-        return cut
-
-    def _as_array(self, cut: Cut, here: Place) -> Cut:
-        """Return the cut at which a value that had left the graph became an array, which cannot be followed."""
-        array = self.cuts.setdefault((here, "numpy"), Cut(here, "numpy", cut.sources, behind=cut))
-        self._of_memory |= {tracked.memory: array for tracked in cut.values}
-        return array
-
-    def _mark_detached(self, cut: Cut, results: list[Any], result: object) -> None:
-        self._remember(results)
-        self._of_value |= {tracked.id: cut for _, tracked in results}
-        numbers = result if isinstance(result, list) else [result]
-        # Small integers occur in every program; other numbers are unlikely to be equal by chance.
-        self._of_number |= {number: cut for number in numbers[:LISTED] if isinstance(number, float) and number % 1}
-
-    def _note_use(self, sources: list[TrackedTensor], numbers: Iterable[float], here: Place, node: int | None) -> None:
-        of_values = ((self._of_value.get(source.id), self._behind.get(source.id)) for source in sources)
-        written = (self._written.get(source.memory) for source in sources if source.leaf)
-        others = (*written, *(self._of_number.get(number) for number in numbers))
-        for cut, behind in (*of_values, *((cut, None) for cut in others)):
-            if cut is None:
-                continue
-            if here not in cut.used_at and len(cut.used_at) < SOURCES:
-                cut.used_at.append(here)
-            if len(cut.uses) <= SOURCES:  # one more shows that the list is not complete
-                cut.uses.append((node, len(self.calls), behind))
-
-    def _cut_behind_numbers(self, name: str, results: list[Any], numbers: Iterable[float]) -> Cut | None:
-        """Return the cut behind a tensor to which a number was added, or that an array's memory or numbers became, or None."""
-        numbers = numbers if name in _SUMS else ()
-        for tensor, tracked in results if name in _MADE_OF_NUMBERS else ():
-            if tracked.memory in self._of_memory:
-                return self._of_memory[tracked.memory]
-            if self._of_number and tensor.is_floating_point() and tensor.numel() <= LISTED:
-                numbers = tensor.detach().flatten().tolist()
-        return next((self._of_number[number] for number in numbers if number in self._of_number), None)
 
     def hold(self, optimizer: torch.optim.Optimizer, parameters: Parameters, here: Place) -> None:
         """Record the parameters that an optimizer will update, and whether gradients of a backward were lost before."""
@@ -436,7 +273,7 @@ class GradientFlow:
         here: Place,
     ) -> None:
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
-        asked, cut, of = targets if call.asked else [], self.origin(roots), self._earlier_of(roots)
+        asked, cut, of = targets if call.asked else [], self.cuts.origin(roots), self._earlier_of(roots)
         recording, nodes = torch.is_grad_enabled(), [root.node for root in roots]
         started = StartedBackward(
             here, roots, nodes, recording, cut, asked, call.creates_graph, bool(call.keeps_graph), of, len(writes)
@@ -444,6 +281,7 @@ class GradientFlow:
         if not recording and not started.has_graph:
             self.modes.go_on_without_recording()
         self.calls.append(started)
+        self.cuts.calls += 1
         self.reached |= {target.id: target for target in targets}
         self.find_updates(writes)
         if call.returns:
@@ -487,13 +325,3 @@ def _is_cut_off(result: torch.Tensor, inputs: list[Any]) -> bool:
     is_new = all(result is not value for value in inputs)
     is_view = not torch.is_grad_enabled() and node_of(result) is None
     return is_new and (is_view or autograd_flags(result) == (True, True))
-
-
-def _returns_python_values(result: object) -> bool:
-    """Return whether a function returned values that are not a tensor: a number, a list of numbers, or an array."""
-    number = isinstance(result, int | float) and not isinstance(result, bool) and math.isfinite(result)
-    return number or isinstance(result, list) or _is_array(result)
-
-
-def _is_array(result: object) -> bool:
-    return type(result).__name__ == "ndarray"

@@ -166,7 +166,7 @@ class IgnoredLines:
             address = address_of(tensor)
             if address is None or tensor.requires_grad:
                 return None
-            if tracked is not None and state.flow.origin([tracked]) is not None:
+            if tracked is not None and state.flow.cuts.origin([tracked]) is not None:
                 return None
             memory = state.memories.at.get(address[0])
             if memory is not None and memory.alive():  # else another storage had this address

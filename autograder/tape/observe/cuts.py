@@ -1,0 +1,231 @@
+"""Find the lines at which values leave the graph, and the later lines that use these values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.graph_walk import node_of
+from autograder.tape.run.storages import Memory
+
+NO_GRAD = "no_grad"
+NEW_LEAF, VARIABLE, WRITTEN = "new leaf", "Variable(", "written"
+SOURCES = 500  # maximum number of tensors stored per cut, because a line in a loop creates new ones in each iteration
+COMPUTED = 10_000  # number of stored storages above which freed ones are removed
+LISTED = 64  # maximum number of elements of a new tensor that are compared with numbers that left the graph
+SUMS = {
+    "add", "add_", "sub", "sub_", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "rsub", "__isub__", "mse_loss",
+}  # fmt: skip
+_TAKES_VALUES = {"data", "detach", "detach_", "item", "tolist", "numpy", "__array__", "__float__"}
+_MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
+_DRAWS = {"randn", "randn_like", "normal", "normal_"}
+_PRODUCTS = {"mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"}
+
+
+@dataclass(eq=False)
+class Cut:
+    """A line at which values leave the graph: `sources` have a graph, but the result of `how` does not."""
+
+    place: Place
+    # the function, such as "detach", "item" or "argmax"; `NO_GRAD` if recording was off; `NEW_LEAF` for a leaf that no
+    # function mode receives: `nn.Parameter(h)`, `Variable(h.data, requires_grad=True)` (PyTorch 2.13); `WRITTEN` for a
+    # leaf whose values were set through an alias: `w.data = h`, `w.data.copy_(h)`
+    how: str
+    # the values and their nodes, by id of the tensor
+    sources: dict[int, tuple[TrackedTensor, int | None]] = field(default_factory=dict)
+    used_at: list[Place] = field(default_factory=list)  # lines that used such a value in the graph
+    # the nodes of these results, each with the number of backward calls before it and the ids of the sources behind it,
+    # or None if these are not known
+    uses: list[tuple[int | None, int, frozenset[int] | None]] = field(default_factory=list)
+    last: int = 0  # number of backward calls before the line ran last
+    behind: Cut | None = None  # the earlier cut of the values that this line only turned into an array
+
+    @property
+    def values(self) -> list[TrackedTensor]:
+        """The values that leave the graph."""
+        return [tracked for tracked, _ in self.sources.values()]
+
+
+class Cuts:
+    """The cuts of a run, and the values that come from them."""
+
+    def __init__(self) -> None:
+        self.all: dict[tuple[Place, str], Cut] = {}
+        self.calls = 0  # number of backward calls so far
+        self.new_leaves: dict[int, Place] = {}  # by id, the lines at which values that left the graph became leaves
+        # by line, the cuts by which `Normal.sample` draws (PyTorch 2.13), and those by scaled noise while recording is off
+        self.drawn: dict[Place, Cut] = {}
+        # by line that takes values without their graph, that cut, and the first sums (node and line) that add a value
+        # computed from it
+        self.terms: dict[Place, tuple[Cut, dict[int, Place]]] = {}
+        self._of_value: dict[int, Cut] = {}
+        self._behind: dict[int, frozenset[int]] = {}  # by id of such a value, the sources of its cut that it came from
+        self._of_number: dict[float, Cut] = {}
+        self._of_memory: dict[Memory, Cut] = {}
+        self._written: dict[Memory, Cut] = {}  # by memory of a leaf, the line that wrote a value with a graph into it
+        # the last value with a graph in each storage, or the last value that left it
+        self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
+        self._noise, self._scaled = set[Memory](), set[Memory]()
+
+    def of(self, value: TrackedTensor) -> Cut | None:
+        """Return the cut that a value came from, or None."""
+        return self._of_value.get(value.id)
+
+    def origin(self, sources: Iterable[TrackedTensor]) -> Cut | None:
+        """Return the cut that one of these values came from, or None. A comparison is rarely the fault, and `.detach()` often."""
+        cuts = [cut for source in sources if (cut := self.of(source)) is not None]
+        return next((cut for cut in cuts if cut.how in _TAKES_VALUES), cuts[0] if cuts else None)
+
+    def detach_in_place(self, source: TrackedTensor, here: Place) -> None:
+        """Process the start of `detach_`, which removes the node from which the sources of the tensor are known."""
+        if source.node is not None:
+            self._of_value[source.id] = self._cut("detach_", [source], here)
+
+    def scale_noise(self, name: str, sources: list[TrackedTensor], results: list[Any]) -> None:
+        """Note noise, and its products with values that had a graph, if they are computed while recording is off."""
+        memories = {tracked.memory for _, tracked in results} if name in _DRAWS or name in _PRODUCTS else set()
+        if name in _DRAWS:
+            self._noise |= memories
+        elif memories and not torch.is_grad_enabled():
+            had_graph = any(source.requires_grad or self.of(source) for source in sources)
+            is_noise = any(source.memory in self._noise and not source.requires_grad for source in sources)
+            self._scaled |= memories if had_graph and is_noise else set()
+
+    def write(self, name: str, inputs: list[Any], sources: list[TrackedTensor], here: Place) -> None:
+        """Note a value with a graph that a call writes into a leaf through an alias, which autograd does not record."""
+        if len(inputs) < 2 or node_of(inputs[1]) is None:
+            return
+        alias = self.of(sources[0]) if name == "copy_" else None
+        if name == "data =":
+            self._written[sources[1].memory] = self._cut(WRITTEN, sources[1:2], here)  # the leaf gets this memory
+        elif alias is not None and alias.how in ("data", "detach"):
+            self._written[sources[0].memory] = self._cut(WRITTEN, sources[1:2], here)
+
+    def leave(self, name: str, asking: list[TrackedTensor], results: list[Any], result: object, here: Place) -> None:
+        """Process a call whose results do not have the graph of its arguments `asking`."""
+        cut = self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here)
+        if name == "normal":
+            self.drawn[here] = cut
+        self._mark(cut, results, result)
+        behind = frozenset(source.id for source in asking)  # a view of a value, made without recording, may be one
+        behind = behind.union(*(self._behind.get(number, ()) for number in behind))
+        self._behind |= dict.fromkeys((one.id for _, one in results), behind)
+
+    def draw(self, sources: list[TrackedTensor], here: Place) -> None:
+        """Note a line that takes scaled noise out of the graph."""
+        if any(source.memory in self._scaled for source in sources) and (here, NO_GRAD) in self.all:
+            self.drawn[here] = self.all[here, NO_GRAD]
+
+    def pass_on(
+        self, name: str, sources: list[TrackedTensor], results: list[Any], result: object, here: Place,
+        numbers: Iterable[float],
+    ) -> None:  # fmt: skip
+        """Process a call whose arguments an earlier line has cut off, such as `item` in `h.detach().item()`."""
+        cut = self.origin(sources) or self._behind_numbers(name, results, numbers)
+        if cut is None:
+            return
+        if cut.place == here and returns_python_values(result) and not _is_array(result):
+            self.all.setdefault((here, name), Cut(here, name, cut.sources))
+        self._mark(self._as_array(cut, here) if _is_array(result) else cut, results, result)
+        known = [self._behind[source.id] for source in sources if source.id in self._behind]
+        if known and len(known) == sum(source.id in self._of_value for source in sources):
+            self._behind |= dict.fromkeys((one.id for _, one in results), frozenset[int]().union(*known))
+
+    def use(self, sources: list[TrackedTensor], numbers: Iterable[float], here: Place, node: int | None) -> None:
+        """Process a computation with a graph, which may use values that left it. `node` is the node of its result."""
+        if not torch.is_grad_enabled():
+            if (written := self.origin(sources[1:])) is not None:  # the graph has it if a recorded line uses the leaf
+                self._written[sources[0].memory] = written
+            return
+        of_values = ((self.of(source), self._behind.get(source.id)) for source in sources)
+        written_into = (self._written.get(source.memory) for source in sources if source.leaf)
+        others = (*written_into, *(self._of_number.get(number) for number in numbers))
+        for cut, behind in (*of_values, *((cut, None) for cut in others)):
+            if cut is None:
+                continue
+            if here not in cut.used_at and len(cut.used_at) < SOURCES:
+                cut.used_at.append(here)
+            if len(cut.uses) <= SOURCES:  # one more shows that the list is not complete
+                cut.uses.append((node, self.calls, behind))
+
+    def add_term(self, tensor: torch.Tensor, tracked: TrackedTensor, node: int | None, here: Place) -> None:
+        """Process a summand of a tensor with a graph. `node` is the node of the sum."""
+        cut = self.of(tracked)
+        if cut is None or tensor.requires_grad:
+            return
+        if cut.how in _TAKES_VALUES or not (tensor.dim() or cut.how == NO_GRAD):
+            _, sums = self.terms.setdefault(cut.place, (cut, {}))
+            if node is not None and len(sums) < SOURCES:
+                sums[node] = here
+
+    def remember(self, computed: list[tuple[torch.Tensor, TrackedTensor]]) -> None:
+        """Note values by their storage, so that a leaf which is made of one is recognized."""
+        # A weak reference keeps no bytes alive but prevents the reuse of the storage's identifier.
+        if len(self._computed) > COMPUTED:
+            self._computed = {number: kept for number, kept in self._computed.items() if not kept[0].expired()}
+        for tensor, tracked in computed:
+            if tracked.storage and not tracked.leaf:
+                self._computed[tracked.storage] = StorageWeakRef(tensor.untyped_storage()), tracked
+
+    def value_in(self, leaf: TrackedTensor) -> TrackedTensor | None:
+        """Return the value in whose storage a tensor is that no function returned, or None."""
+        storage, value = self._computed.get(leaf.storage, (None, None))
+        return value if storage is not None and not storage.expired() else None
+
+    def add_new_leaf(self, leaf: TrackedTensor, value: TrackedTensor, here: Place) -> None:
+        """Process a tensor without a graph that no function returned, in the storage of a value."""
+        cut = self.of(value)
+        if cut is None and not value.requires_grad:
+            return
+        if leaf.leaf:
+            self._of_value[leaf.id] = cut or self._cut(NEW_LEAF, [value], here)
+            self.new_leaves[leaf.id] = here
+        elif VARIABLE in here.text:  # autograd does not report its call
+            self._of_value[leaf.id] = cut or self._cut(VARIABLE, [value], here)
+
+    def _cut(self, how: str, asking: list[TrackedTensor], here: Place) -> Cut:
+        cut = self.all.setdefault((here, how), Cut(here, how))
+        cut.last = self.calls
+        if len(cut.sources) < SOURCES:
+            cut.sources |= {source.id: (source, source.node) for source in asking}
+        return cut
+
+    def _as_array(self, cut: Cut, here: Place) -> Cut:
+        """Return the cut at which a value that had left the graph became an array, which cannot be followed."""
+        array = self.all.setdefault((here, "numpy"), Cut(here, "numpy", cut.sources, behind=cut))
+        self._of_memory |= {tracked.memory: array for tracked in cut.values}
+        return array
+
+    def _mark(self, cut: Cut, results: list[Any], result: object) -> None:
+        self.remember(results)
+        self._of_value |= {tracked.id: cut for _, tracked in results}
+        numbers = result if isinstance(result, list) else [result]
+        # Small integers occur in every program; other numbers are unlikely to be equal by chance.
+        self._of_number |= {number: cut for number in numbers[:LISTED] if isinstance(number, float) and number % 1}
+
+    def _behind_numbers(self, name: str, results: list[Any], numbers: Iterable[float]) -> Cut | None:
+        """Return the cut behind a tensor to which a number was added, or that an array's memory or numbers became, or None."""
+        numbers = numbers if name in SUMS else ()
+        for tensor, tracked in results if name in _MADE_OF_NUMBERS else ():
+            if tracked.memory in self._of_memory:
+                return self._of_memory[tracked.memory]
+            if self._of_number and tensor.is_floating_point() and tensor.numel() <= LISTED:
+                numbers = tensor.detach().flatten().tolist()
+        return next((self._of_number[number] for number in numbers if number in self._of_number), None)
+
+
+def returns_python_values(result: object) -> bool:
+    """Return whether a function returned values that are not a tensor: a number, a list of numbers, or an array."""
+    number = isinstance(result, int | float) and not isinstance(result, bool) and math.isfinite(result)
+    return number or isinstance(result, list) or _is_array(result)
+
+
+def _is_array(result: object) -> bool:
+    return type(result).__name__ == "ndarray"
