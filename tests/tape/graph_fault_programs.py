@@ -1160,6 +1160,22 @@ PROGRAMS = (
             (net(torch.ones(3, 2)) * net.scales[0] * net.scales[1]).pow(2).mean().backward()
             optimizer.step()
         """, (("[nn.Parameter(torch.ones(2)) for _ in range(2)]", "nn.ParameterList(torch.ones(2) for _ in range(2))"),)),
+    FaultyProgram("converted values as parameters in lists of a module", "gradient that no optimizer uses", "correct", """
+        class Snake(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear, self.offsets = nn.Linear(2, 2), []
+                self.scales = [nn.Parameter(torch.ones(1, 2).to("cpu")) for _ in range(2)]  # fault
+            def forward(self, x):
+                for scale in self.scales: x = x + torch.sin(scale * self.linear(x)) ** 2 / scale
+                return x
+        net = Snake()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("[nn.Parameter(torch.ones(1, 2).to(\"cpu\")) for _ in range(2)]", "nn.ParameterList(torch.ones(1, 2) for _ in range(2))"),)),
     FaultyProgram("own_parameter_of_the_module", "gradient that no optimizer uses", "correct", """
         net = nn.ModuleDict({"layer": nn.Linear(2, 1)})
         net.start = nn.Parameter(torch.randn(2))  # fault
@@ -1418,6 +1434,22 @@ RIGHT = {
             own = net.parameters()
             nn.utils.clip_grad_norm_(own, 0.1)
             optimizer.step()
+        """,
+    "frozen parameters in the optimizer of one network, and another network that is not updated yet": """
+        class Normed(nn.Linear):
+            def __init__(self, *sizes):
+                super().__init__(*sizes)
+                self.u = nn.Parameter(torch.randn(sizes[1]), requires_grad=False)
+            def forward(self, x):
+                return super().forward(x) / self.u.norm()
+        net, judge = Normed(2, 1), Normed(1, 1)
+        first, second = torch.optim.SGD(net.parameters(), lr=0.1), torch.optim.SGD(judge.parameters(), lr=0.1)
+        for n in range(3):
+            first.zero_grad(), second.zero_grad()
+            judge(net(torch.ones(3, 2))).pow(2).mean().backward()
+            first.step()
+            if n > 5:
+                second.step()
         """,
     "two optimizers of one network, in turn, and a frozen copy": """
         net, frozen = nn.Linear(3, 1), nn.Linear(3, 1).requires_grad_(False)

@@ -32,8 +32,12 @@ from autograder.tape.run.storages import Memory
 
 _UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_grad=)?(True)?\)")
 _LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(ranspose)?Backward")
-_CONVERTED = re.compile(r"Parameter\(.*\)\.(double|float|half|bfloat16|to|cuda|cpu)\(")
+# with the arguments of `Parameter` and of two calls inside it
+_CONVERTED = re.compile(
+    r"Parameter\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\.(double|float|half|bfloat16|to|cuda|cpu)\("
+)
 _LIST, _ITEM = re.compile(r"self\.(\w+) = \["), re.compile(r"\.(\w+)\[[^\]]*\]\.")
+_IN_LIST = re.compile(r"self\.(\w+)(?: = \[|\.append\().*\bParameter\(")
 _PATH = re.compile(r"[^\W\d]\w*")
 _BOUND = re.compile(r"^(?:[\w.]+\.)?(\w+) = (?!.*\b\1\.)[\w.]+\(")
 _INITIAL = re.compile(r"init|normal_|uniform_")
@@ -106,6 +110,11 @@ def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
                 change = (
                     "optimizer.module_list|Use nn.ModuleList: a module's parameters() does not list the layers in a "
                     "Python list."
+                )
+            elif (kept := _IN_LIST.search(made.text)) and kept[1] in lists:
+                change = (
+                    "optimizer.parameter_list|Use nn.ParameterList: a module's parameters() does not list the parameters "
+                    "in a Python list."
                 )
             yield UNOPTIMIZED.about(state, tensors, made, effect, change)
     yield from _unfrozen(evidence)
@@ -263,8 +272,9 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the step of an optimizer whose parameters no backward reached, if the reached ones belong to no optimizer."""
     state, flow = evidence.state, evidence.state.flow
     written = written_after_backward(state)
-    replaced = {new.id for _, new in flow.steps.replaced}
-    known, elsewhere = replaced | flow.reached.keys(), reached_elsewhere(evidence)
+    known, elsewhere = {new.id for _, new in flow.steps.replaced} | flow.reached.keys(), reached_elsewhere(evidence)
+    if flow.reached.keys() & flow.optimized.keys():
+        known |= flow.steps.frozen  # such as the vectors of a spectral norm, next to parameters that are trained
     idle = [one for number, one in flow.optimized.items() if number not in known and one.shape not in elsewhere]
     unoptimized = (one for number, one in flow.reached.items() if number not in flow.optimized and one.parameter)
     missed = [parameter for parameter in unoptimized if parameter.memory not in written]
