@@ -491,9 +491,14 @@ def test_a_leaf_that_a_loop_of_one_line_writes_is_written_under_no_grad_after_ba
 @pytest.mark.parametrize(("name", "new"), [
     ("a root behind where", "+torch.where(w > 0, w.clamp(min=1e-12).sqrt(), 0 * w)"),
     ("eval_before_the_second_round", "+        head.train()\n+        net.train()\n         optimizer.zero_grad()"),
+    ("gradients clipped after the step, on a condition", "+    if limit:\n+        nn.utils.clip_grad_norm_(net.parameters(), limit)\n"),
+    ("an optimizer without a step that a scheduler and a function are given", "+    second.step()\n     first.zero_grad()"),
 ])  # fmt: skip
 def test_a_change_for_a_fault_of_the_graph_is_run(name, new):
-    """The root is taken of a small number above 0; both modules are switched, and no argument of their function is."""
+    """The root is taken of a small number above 0; both modules are switched, and no argument of their function is.
+
+    A call moves with the `if` around it. An optimizer steps after its own backward, not after that of another one.
+    """
     factory = factory_of_text(next(one.source for one in PROGRAMS if one.name == name), "bug.py")
     fault = explain_program(factory).verdict.graph_faults[0]
     assert (True, True) == (fault.was_run, new in fault.diff), fault.diff

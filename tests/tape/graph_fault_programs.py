@@ -57,6 +57,22 @@ PROGRAMS = (
             judge(net(torch.ones(3, 2))).pow(2).mean().backward()
             second.step()
         """, ((".backward()", ".backward(), net.optimizer.step()"),)),
+    FaultyProgram("an optimizer without a step that a scheduler and a function are given", "method that is not called", "correct", """
+        def decay(optimizer, n):
+            for group in optimizer.param_groups: group["lr"] = 0.1 / (n + 1)
+        net, judge = nn.Linear(2, 1), nn.Linear(1, 1)
+        first = torch.optim.SGD(net.parameters(), lr=0.1)
+        second = torch.optim.SGD(judge.parameters(), lr=0.1)  # fault
+        scheduler = torch.optim.lr_scheduler.StepLR(second, 2)
+        for n in range(2):
+            second.zero_grad()
+            judge(net(torch.ones(3, 2)).detach()).pow(2).mean().backward()
+            first.zero_grad()
+            judge(net(torch.ones(3, 2))).pow(2).mean().backward()
+            first.step()
+            decay(first, n), decay(second, n)
+            scheduler.step()
+        """, (("detach()).pow(2).mean().backward()", "detach()).pow(2).mean().backward()\n    second.step()"),)),
     FaultyProgram("a parameter that is an expanded view", "rule of autograd", "raises-forward", """
         heads = nn.Parameter(torch.randn(2, 1).expand(3, 2, 1))
         optimizer = torch.optim.SGD([heads], lr=0.1)
@@ -356,6 +372,30 @@ PROGRAMS = (
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
             nn.utils.clip_grad_norm_(net.parameters(), 0.1)  # fault
+        """, (("optimizer.step()\n    nn.utils.clip_grad_norm_(net.parameters(), 0.1)  # fault",
+               "nn.utils.clip_grad_norm_(net.parameters(), 0.1)\n    optimizer.step()"),)),
+    FaultyProgram("gradients clipped after the step, on a condition", "gradients clipped before backward", "correct", """
+        net, limit = nn.Linear(2, 1), 0.1
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            scheduler.step()
+            if limit:
+                nn.utils.clip_grad_norm_(net.parameters(), limit)  # fault
+        """, (("optimizer.step()\n    scheduler.step()", ""),
+              ("limit)  # fault", "limit)\n    optimizer.step()\n    scheduler.step()"))),
+    FaultyProgram("gradients clipped after the step of a function", "gradients clipped before backward", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        def update(x):
+            optimizer.zero_grad()
+            net(x).pow(2).mean().backward()
+            optimizer.step()
+            nn.utils.clip_grad_norm_(net.parameters(), 0.1)  # fault
+        for _ in range(2): update(torch.ones(3, 2))
         """, (("optimizer.step()\n    nn.utils.clip_grad_norm_(net.parameters(), 0.1)  # fault",
                "nn.utils.clip_grad_norm_(net.parameters(), 0.1)\n    optimizer.step()"),)),
     FaultyProgram("parameters that are replaced after the optimizer", "optimizer of other parameters", "correct", """
@@ -1450,6 +1490,32 @@ RIGHT = {
             first.step()
             if n > 5:
                 second.step()
+        """,
+    "an optimizer whose step is called later, in a function, by the name of another one": """
+        def update(first, loss):
+            loss.backward()
+            if loss < 0: first.step()
+        net, judge = nn.Linear(2, 1), nn.Linear(1, 1)
+        first, second = torch.optim.SGD(net.parameters(), lr=0.1), None
+        second = torch.optim.SGD(judge.parameters(), lr=0.1)
+        for n in range(2):
+            second.zero_grad()
+            update(second, judge(net(torch.ones(3, 2)).detach()).pow(2).mean())
+            first.zero_grad()
+            judge(net(torch.ones(3, 2))).pow(2).mean().backward()
+            first.step()
+        """,
+    "gradients clipped after the step of another optimizer, for the step of the caller": """
+        net, judge = nn.Linear(2, 1), nn.Linear(1, 1)
+        first, second = torch.optim.SGD(net.parameters(), lr=0.1), torch.optim.SGD(judge.parameters(), lr=0.1)
+        def update(x):
+            first.zero_grad(), second.zero_grad()
+            judge(net(x)).pow(2).mean().backward()
+            first.step()
+            nn.utils.clip_grad_norm_(judge.parameters(), 0.1)
+        for _ in range(3):
+            update(torch.ones(3, 2))
+            second.step()
         """,
     "two optimizers of one network, in turn, and a frozen copy": """
         net, frozen = nn.Linear(3, 1), nn.Linear(3, 1).requires_grad_(False)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
+
+import torch
 
 from autograder.locale.messages import counted_message
 from autograder.tape.diagnose.evidence import Evidence
@@ -138,23 +141,28 @@ def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _clipped_late(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the statements of loops that clip gradients after the step that uses them."""
-    for file, loop in evidence.nodes(ast.For, ast.While):
-        names = (getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(loop))
-        if not any("clip_grad_" in name for name in names if isinstance(name, str)):
-            continue
-        body = vars(loop)["body"]
+    """Yield the lines that clip gradients after the step that uses them, in the same loop or function."""
+    flow = evidence.state.flow
+    ran = [place for place in flow.present if "clip_grad_" in place.text]
+    for file, block in evidence.nodes(ast.For, ast.While, ast.FunctionDef) if ran else ():
+        body = vars(block)["body"]
         texts = [ast.unparse(statement) for statement in body]
         fills, steps, clips = (
             [at for at, text in enumerate(texts) if word in text] for word in (".backward(", ".step()", "clip_grad_")
         )
-        is_plain = not any(hasattr(body[at], "body") for at in (*fills, *steps, *clips))
-        if is_plain and len(clips) == 1 and fills and steps and fills[-1] < steps[0] <= steps[-1] < clips[0]:
-            yield CLIPPED.at(
-                Place(file, body[clips[0]].lineno, texts[clips[0]]),
-                "optimizer.clipped_late|the step before this line has used the gradients, so clipping them changes nothing.",
-                "optimizer.clip_later|Clip gradients between backward and the step.",
-            )
+        is_plain = not any(hasattr(body[at], "body") for at in (*fills, *steps))
+        if not (is_plain and len(clips) == 1 and fills and steps and fills[-1] < steps[0] <= steps[-1] < clips[0]):
+            continue
+        lines = range(body[clips[0]].lineno, (body[clips[0]].end_lineno or 0) + 1)
+        for place in (one for one in ran if one.file == file and one.line in lines):
+            # The caller of a function may make another step with the clipped gradients.
+            updates = {(one.file, one.line in range(block.lineno, place.line)) for one in flow.updated_at.values()}
+            if not isinstance(block, ast.FunctionDef) or updates == {(file, True)}:
+                yield CLIPPED.at(
+                    place,
+                    "optimizer.clipped_late|the step before this line has used the gradients, so clipping them changes nothing.",
+                    "optimizer.clip_later|Clip gradients between backward and the step.",
+                )
 
 
 def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
@@ -241,26 +249,54 @@ def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _never_stepped(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the lines that make an optimizer which the program only clears gradients with."""
-    stepped = {ast.unparse(node.value) for _, node in evidence.nodes(ast.Attribute) if node.attr == "step"}
+    """Yield the lines that make an optimizer whose step no line calls."""
+    stepped = {_last_name(node.value) for _, node in evidence.nodes(ast.Attribute) if node.attr == "step"}
     for file, node in evidence.nodes(ast.Assign):
         made = _OPTIMIZER.match(ast.unparse(node))
         name = made[1].rpartition(".")[2] if made else ""
-        if not made or any(owner.rpartition(".")[2] == name for owner in stepped):
+        if not made or name in stepped:
             continue
-        # An optimizer that the program passes on may be stepped elsewhere.
         trees = evidence.trees.values() if "." in made[1] else [evidence.trees[file]]
-        texts = [ast.unparse(tree) for tree in trees]
-        used, clears = (
-            sum(len(re.findall(rf"\b{name}\b{end}", text)) for text in texts) for end in ("", r"\.zero_grad\(")
-        )
-        if used == 1 + clears and (clears or not stepped):
+        nodes = [one for tree in trees for one in ast.walk(tree)]
+        owners = [one for one in nodes if isinstance(one, ast.Attribute) and _last_name(one.value) == name]
+        known = {*map(id, node.targets), *(id(one.value) for one in owners)}
+        values = [one for one in nodes if _last_name(one) == name and id(one) not in known]
+        is_cleared = any(one.attr == "zero_grad" for one in owners)
+        # An optimizer that the program passes on may be stepped elsewhere.
+        if (is_cleared or not stepped) and (not values or _is_only_passed(evidence, values, stepped)):
             yield NOT_CALLED.at(
                 Place(file, node.lineno, ast.unparse(node)),
                 "call.step|no line calls the step() of {name}, so it updates no parameter.",
                 "call.add_step|Call it after backward: `{name}.step()`.",
                 name=made[1],
             )
+
+
+def _is_only_passed(evidence: Evidence, values: list[ast.AST], stepped: set[str]) -> bool:
+    """Return whether values are passed only to schedulers and the program's functions, and each step is of a variable with an optimizer."""
+    calls = [call for _, call in evidence.nodes(ast.Call)]
+    given = {id(one): call for call in calls for one in (*call.args, *(key.value for key in call.keywords))}
+    receivers = {_last_name(given[id(one)].func) if id(one) in given else "" for one in values}
+    defined = {vars(one)["name"] for _, one in evidence.nodes(ast.FunctionDef, ast.ClassDef)}
+    made = Counter(
+        _last_name(node.targets[0]) for _, node in evidence.nodes(ast.Assign)
+        if _OPTIMIZER.match(ast.unparse(node)) or _is_scheduler(_last_name(getattr(node.value, "func", None)))
+    )  # fmt: skip
+    bound = Counter(
+        getattr(node, "arg", "") or _last_name(node) for _, node in evidence.nodes(ast.Name, ast.Attribute, ast.arg)
+        if not isinstance(getattr(node, "ctx", None), ast.Load)
+    )  # fmt: skip
+    is_known = all(one in defined or one == "print" or _is_scheduler(one) for one in receivers)
+    return is_known and all(0 < bound[one] == made[one] for one in stepped)
+
+
+def _is_scheduler(name: str) -> bool:
+    return name != "" and hasattr(torch.optim.lr_scheduler, name)
+
+
+def _last_name(node: ast.AST | None) -> str:
+    """Return the variable, or the last attribute, that an expression names; "" for another expression."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 _OPTIMIZER = re.compile(r"([\w.]+) = (?:torch\.)?(?:optim\.)?(?:SGD|Adam|AdamW|RMSprop|Adagrad)\(")

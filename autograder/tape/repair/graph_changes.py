@@ -332,12 +332,17 @@ def _return_loss(source: EditableSource, names: list[str]) -> Iterator[Edits]:
 
 
 def _call(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Call the method that a statement only names, or the step of an optimizer after backward."""
+    """Call the method that a statement only names, or the step of an optimizer after backward, first after its `zero_grad()`."""
     code = code_in(fault)
     if isinstance(at, ast.Expr):
         yield (source.replace(at, code),)
-    else:
-        yield from ((source.insert_after(statement, code),) for statement in backwards(source, at))
+        return
+    clear = code.replace(".step()", ".zero_grad()")
+    simple = [one for one in source.statements() if not hasattr(one, "body")]
+    later = [source.after(one) for one in simple if clear in map(source.of, calls_of(one, "zero_grad"))]
+    found = backwards(source, at)
+    nearest = [one for block in later for one in block if one in found][:1]
+    yield from ((source.insert_after(statement, code),) for statement in dict.fromkeys([*nearest, *found]))
 
 
 def _call_instead(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:

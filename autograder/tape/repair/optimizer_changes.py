@@ -122,12 +122,15 @@ def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
 
 
 def _clip_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Move the call that clips gradients directly below the backward that fills them, or undo their scale before it."""
+    """Move the call that clips gradients, with an `if` around it, below the backward that fills them, or undo their scale before it."""
     if code := code_in(fault):
         yield (source.insert_before(at, code),)
-    for last in backwards(source, at):
-        if source.block(last) is source.block(at) and isinstance(at, ast.Expr):
-            yield (source.delete(at), source.insert_after(last, source.of(at)))
+    holder = source.parents[at]
+    alone = [holder] if isinstance(holder, ast.If) and holder.body == [at] and not holder.orelse else []
+    for moved in (at, *alone) if isinstance(at, ast.Expr) else ():
+        for last in backwards(source, at):
+            if source.block(last) is source.block(moved):
+                yield (source.delete(moved), source.insert_after(last, source.dedented(moved)))
 
 
 def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
