@@ -26,6 +26,7 @@ DETACHED: tuple[Kind, ...] = (carried_state.detach_state, carried_state.detach_s
 AROUND_A_STEP: tuple[Kind, ...] = (
     carried_state.recompute_cached,
     *DETACHED,
+    order.only_for_its_step,
     order.both_losses_first,
     order.inline_both_updates,
     order.repeat_forward,

@@ -10,7 +10,7 @@ from itertools import takewhile
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import EditableSource
+from autograder.tape.repair.edits import Edit, EditableSource
 from autograder.tape.repair.inplace_finder import called, called_in, calls_of, sole_call
 from autograder.tape.repair.names_in_code import carried_names, names_bound, names_loaded
 
@@ -62,13 +62,26 @@ def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) ->
 def restricted_to_inputs(source: EditableSource, steps: list[ast.stmt], last: ast.stmt) -> Iterator[Candidate]:
     """Yield the move of steps after the last backward, restricted to the inputs that the following step trains."""
     moved = "\n".join(source.dedented(step) for step in steps)
+    for restricted in with_inputs(source, last):
+        yield Candidate(KIND, (*map(source.delete, steps), restricted, source.insert_after(last, moved)))
+
+
+def with_inputs(source: EditableSource, last: ast.stmt) -> Iterator[Edit]:
+    """Yield the edit that restricts a backward call to the inputs that the following step trains."""
     later = [one for statement in (last, *source.after(last)) for one in calls_of(statement, "step")]
     for call in calls_of(last, "backward"):
         following = (one.func for one in later if one.lineno > call.lineno and isinstance(one.func, ast.Attribute))
         if (step := next(following, None)) is not None:
             inputs = f'inputs=[p for group in {source.of(step.value)}.param_groups for p in group["params"]]'
-            restricted = source.add_argument(call, inputs)
-            yield Candidate(KIND, (*map(source.delete, steps), restricted, source.insert_after(last, moved)))
+            yield source.add_argument(call, inputs)
+
+
+def only_for_its_step(program: BrokenProgram) -> Iterator[Candidate]:
+    """Restrict the backward call that raised to the inputs that its step trains, if another step modified what only others need."""
+    if any("step" in called_in(statement) for statement in program.suspects):
+        for last in program.at(program.error_lines):
+            for restricted in with_inputs(program.source, last):
+                yield Candidate("gradients only for the next step", (restricted,))
 
 
 def inline_both_updates(program: BrokenProgram) -> Iterator[Candidate]:
