@@ -165,7 +165,9 @@ class AnswerLines:
             bound |= {change.name: change.tensor for change in step.names}
         memory = {storages[tensor] for name, tensor in bound.items() if name in read and tensor in storages}
         for step in steps if at is not None else ():
-            if step.place.line == line or not any(one.storage in memory and one.bytes_changed for one in step.writes):
+            if step.place.line == line or not any(
+                write.storage in memory and write.bytes_changed for write in step.writes
+            ):
                 continue
             is_before = step.place.line < line  # by lines, because a loop runs each before and after the other
             if self._is_other_order(step.place.line, line, is_before):

@@ -121,7 +121,9 @@ def _cache_key(program: Callable[[], Any]) -> str | None:
 
 def _without_number(code: types.CodeType) -> types.CodeType:
     """Return the code without the number of its cell: IPython 9 names its file by this number and the hash of its text."""
-    inner = [_without_number(one) if isinstance(one, types.CodeType) else one for one in code.co_consts]
+    inner = [
+        _without_number(constant) if isinstance(constant, types.CodeType) else constant for constant in code.co_consts
+    ]
     return code.replace(co_filename=NUMBER.sub("", code.co_filename), co_consts=tuple(inner))
 
 

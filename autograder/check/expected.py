@@ -99,7 +99,9 @@ def _values_by_name(recording: Recording, as_listed: bool = True) -> dict[str, l
     values: dict[int, str] = {}
     by_name: dict[str, list[NamedValue]] = {}
     for step in recording.steps:
-        values |= {one.tensor: one.values if as_listed else re.sub(r"[][]", "", one.values) for one in step.states}
+        values |= {
+            state.tensor: state.values if as_listed else re.sub(r"[][]", "", state.values) for state in step.states
+        }
         names |= {change.name: change.tensor for change in step.names if change.tensor is not None}
         for name, tensor in names.items() if step.index in indexes else ():
             now, before = values.get(tensor or 0), by_name.setdefault(name, [])

@@ -43,7 +43,9 @@ def format_values(values: Array, other: Array | None = None) -> str:
     beside = other.tensor().reshape(-1) if other and other.shape == values.shape else flat
     start = _first_difference(flat, beside)
     first = [each[start : start + 1].tolist() for each in (flat, beside)]
-    digits = next((most for most in (4, 6, 8) if len({f"{each:.{most}g}" for one in first for each in one}) > 1), 4)
+    digits = next(
+        (most for most in (4, 6, 8) if len({f"{each:.{most}g}" for rounded in first for each in rounded}) > 1), 4
+    )
     shown = ", ".join(f"{number:.{digits}g}" for number in flat[start : start + 4].tolist())
     after = translated(", … {count} in all", count=flat.numel()) if flat.numel() > 4 else ""
     return f"[{'… ' if start else ''}{shown}{after}] ({values.dtype}, shape {tuple(values.shape)})"

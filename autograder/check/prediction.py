@@ -186,7 +186,7 @@ class OutcomePrediction(_Prediction):
                 translated("{name}: this is not one of the four outcomes", name=name),
                 saw=repr(guess)[:60],
                 expected=translated(
-                    "one of {outcomes}", outcomes="; ".join(f"{one} ({meaning(one)})" for one in OUTCOMES)
+                    "one of {outcomes}", outcomes="; ".join(f"{outcome} ({meaning(outcome)})" for outcome in OUTCOMES)
                 ),
                 look_at=translated("the spelling of the word"),
             )

@@ -102,7 +102,9 @@ def functions_used(target: Callable[..., Any]) -> set[Callable[..., Any]]:
     waiting = [target]
     while waiting:
         using = waiting.pop()
-        methods = [one for one in vars(using).values() if inspect.isfunction(one)] if inspect.isclass(using) else []
+        methods = (
+            [value for value in vars(using).values() if inspect.isfunction(value)] if inspect.isclass(using) else []
+        )
         first = methods[0] if methods else using
         space = getattr(first, "__globals__", {})
         for name in words(using):

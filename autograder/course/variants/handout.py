@@ -58,9 +58,9 @@ def count_shared_answers(proven: Mapping[int, list[ProvenVariant]], pairs: int =
     found = [
         (taken.id, taken.is_prediction, verdict_on(given.answers[0], taken.check, names, taker) is None)
         for giver, taker in tried
-        for one, other in zip(proven[giver], proven[taker], strict=True)
+        for program, other in zip(proven[giver], proven[taker], strict=True)
         for names in [names_after(other.setup)]
-        for given, taken in zip(one.exercises, other.exercises, strict=True)
+        for given, taken in zip(program.exercises, other.exercises, strict=True)
     ]
     exercises = {name: _count(fits for other, _, fits in found if other == name) for name, _, _ in found}
     programs, predictions = (_count(fits for _, kind, fits in found if kind is each) for each in (False, True))

@@ -35,9 +35,9 @@ class InPlaceForm(msgspec.Struct, frozen=True):
     keeps: tuple[Keep, ...]
 
 
-def _key(one: Operation | NotCovered) -> str:
+def _key(entry: Operation | NotCovered) -> str:
     """Return the name and the form, such as "max (binary)"."""
-    return f"{one.name} ({one.form})" if one.form else one.name
+    return f"{entry.name} ({entry.form})" if entry.form else entry.name
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -236,7 +236,7 @@ def _in_place_lines(operation: Operation) -> Iterable[str]:
     if form is None:
         return
     named = {"input": "its result, the tensor it wrote into"}
-    kept = [named.get(one.what, f"`{one.what}`") + (f" ({one.when})" if one.when else "") for one in form.keeps]
+    kept = [named.get(save.what, f"`{save.what}`") + (f" ({save.when})" if save.when else "") for save in form.keeps]
     # The operation overwrites the values that its backward needs.
     if _keeps_input(operation.keeps) and not _keeps_input(form.keeps):
         kept.append("a copy of what it overwrote")
@@ -254,10 +254,10 @@ def summary() -> str:
     """
     atlas = load_atlas()
     groups: dict[str, list[str]] = {}
-    for one in atlas.operations:
-        kept = {keep.what for keep in one.keeps}
-        sides = [side for side, of in (("inputs", one.arguments), ("outputs", one.outputs)) if kept & set(of)]
-        groups.setdefault(" and ".join(sides) or "nothing", []).append(one.key)
+    for entry in atlas.operations:
+        kept = {keep.what for keep in entry.keeps}
+        sides = [side for side, of in (("inputs", entry.arguments), ("outputs", entry.outputs)) if kept & set(of)]
+        groups.setdefault(" and ".join(sides) or "nothing", []).append(entry.key)
     lines = [
         f"{len(atlas.operations)} differentiable operations of PyTorch {atlas.pytorch}, each way of calling counted once:",
         "",
@@ -272,7 +272,9 @@ def summary() -> str:
 def _remarks(atlas: Atlas) -> Iterable[str]:
     conditional = sum(any(keep.when for keep in operation.keeps) for operation in atlas.operations)
     yield f"{conditional} depend on how they are called: whether an argument is a tensor, on a keyword, dtype or shape."
-    unread = [one.key for one in atlas.operations if any(note.startswith(tuple(_unread(one))) for note in one.notes)]
+    unread = [
+        entry.key for entry in atlas.operations if any(note.startswith(tuple(_unread(entry))) for note in entry.notes)
+    ]
     yield f"{len(unread)} check the version of a tensor whose values they do not read, so backward may raise an error that is not needed."
     silent = [operation.key for operation in atlas.operations if not all(keep.guarded for keep in operation.keeps)]
     if silent:
@@ -415,7 +417,7 @@ def words_on_node(kind: str, *, advice: bool = True) -> str:
         operations = find_operations(load_atlas(), kind)
     except InputError:
         return ""
-    found = next((one for one in operations if named == plain_name(one.name) and one.keeps), None)
+    found = next((entry for entry in operations if named == plain_name(entry.name) and entry.keeps), None)
     if found is None:
         return ""
     return sentence(found) if advice else next(filter(None, _kept_and_read(found)))

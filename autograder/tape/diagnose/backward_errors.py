@@ -34,8 +34,10 @@ def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
         return
     name, expected, got, index, got_shape, expected_shape, position = returned.groups()
     classes = ((file, node) for file, node in evidence.nodes(ast.ClassDef) if node.name == name)
-    methods = ((file, one) for file, node in classes for one in node.body if isinstance(one, ast.FunctionDef))
-    place = next((Place(file, one.lineno, "def backward") for file, one in methods if one.name == "backward"), None)
+    methods = ((file, method) for file, node in classes for method in node.body if isinstance(method, ast.FunctionDef))
+    place = next(
+        (Place(file, method.lineno, "def backward") for file, method in methods if method.name == "backward"), None
+    )
     if place is None:
         return
     if position is not None:
@@ -106,7 +108,7 @@ def _unused(state: RunState, call: StartedBackward) -> GraphFault | None:
     if target is None:
         return None
     name = _plain_name(state, target, Message("target.input|the input"))
-    made = [state.tensors.all[one.tensor] for one in nodes.values() if one.tensor is not None and one.inputs]
+    made = [state.tensors.all[node.tensor] for node in nodes.values() if node.tensor is not None and node.inputs]
     named = (_plain_name(state, tensor) for tensor in (*call.roots, *made))
     root = next(filter(None, named), Message("target.output|the output"))
     earlier = call.of

@@ -215,11 +215,16 @@ class CompiledEvidence(Evidence):
     def noise(self) -> float:
         """The largest absolute value that may be the rounding error of a zero, such as the gradient of a bias before a batch norm."""
         known = [gradient for call in (*self.got.calls, *self.true.calls) for gradient in call.values()]
-        return ROUNDING * max((float(one.abs().max()) for one in known if one is not None and one.numel()), default=0.0)
+        return ROUNDING * max(
+            (float(gradient.abs().max()) for gradient in known if gradient is not None and gradient.numel()),
+            default=0.0,
+        )
 
     def differs(self, got: object, true: object) -> bool:
         """Return whether a compiled and a correct gradient differ."""
-        tiny = all(isinstance(one, torch.Tensor) and not (one.abs() > self.noise).any() for one in (got, true))
+        tiny = all(
+            isinstance(gradient, torch.Tensor) and not (gradient.abs() > self.noise).any() for gradient in (got, true)
+        )
         return not tiny and super().differs(got, true)
 
 

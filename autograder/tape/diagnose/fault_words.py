@@ -229,7 +229,9 @@ def _variables(tree: ast.Module, line: int) -> frozenset[str]:
 
 def and_more(names: Sequence[str], other: str) -> str:
     """Return the best of several names and the number of the others, or `other` if none of them is in the program."""
-    first = next((one for one in sorted(names, key=lambda one: one.startswith("self.")) if one[:5] != "leaf "), other)
+    first = next(
+        (name for name in sorted(names, key=lambda name: name.startswith("self.")) if name[:5] != "leaf "), other
+    )
     if len(names) > 1 and first != other:
         return Message("tensor.and_more|{name} and {count} more", name=first, count=len(names) - 1)
     return first
@@ -243,7 +245,9 @@ def tensors_of(
     flow, steps = state.flow, state.flow.steps
     held = {*flow.optimized, *steps.unoptimized} - {*steps.trained, *steps.frozen} if flow.calls else set()
     untrained = held - {number for number in flow.reached if number not in steps.unoptimized}
-    return tuple(FaultyTensor(name, state.made_at(one), lost, read, one.id in untrained) for name, one in named.items())
+    return tuple(
+        FaultyTensor(name, state.made_at(tensor), lost, read, tensor.id in untrained) for name, tensor in named.items()
+    )
 
 
 def reached_elsewhere(evidence: Evidence) -> set[tuple[int, ...]]:
@@ -263,7 +267,7 @@ def followers(state: RunState) -> set[int]:
     """
     writes = (write for write in state.writes if write.call > 0 and not write.in_backward)
     copied = {id(write.memory) for write in writes if COPIED.search(write.place.text)}
-    return {number for number, one in state.flow.optimized.items() if id(one.memory) in copied}
+    return {number for number, leaf in state.flow.optimized.items() if id(leaf.memory) in copied}
 
 
 def recorded_steps(evidence: Evidence, steps: Iterable[FirstStep]) -> dict[int, FirstStep]:

@@ -91,8 +91,8 @@ def _from_parameters(evidence: Evidence) -> Iterator[GraphFault]:
     known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen
     for call in {call.place: call for call in flow.calls if not (call.has_graph or call.asked)}.values():
         steps = {flow.updated_at[root.id] for root in call.roots if root.leaf and root.id in flow.optimized}
-        without = [one for number, one in flow.optimized.items() if number not in known]
-        if lost := [one for one in without if flow.updated_at[one.id] in steps]:
+        without = [leaf for number, leaf in flow.optimized.items() if number not in known]
+        if lost := [leaf for leaf in without if flow.updated_at[leaf.id] in steps]:
             yield GRAPH_CUT.at(
                 call.place,
                 "cut.from_parameter|backward starts from {name}, a parameter of the optimizer, so it only adds to its gradient; "
@@ -128,8 +128,8 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen, *followers(state)}
     elsewhere, empty = reached_elsewhere(evidence), recorded_steps(evidence, evidence.runs.left.without_gradient)
     reached |= {number for number, step in empty.items() if step.is_updated}
-    held = {number: one for number, one in flow.optimized.items() if flow.calls and number not in reached}
-    without = {number for number, one in held.items() if number in empty or one.shape not in elsewhere}
+    held = {number: leaf for number, leaf in flow.optimized.items() if flow.calls and number not in reached}
+    without = {number for number, leaf in held.items() if number in empty or leaf.shape not in elsewhere}
     # A cut whose values became a leaf that backward reached is on the way to the loss; of the others, the last is whose
     # values the graph uses. An array is not, if its values had left the graph before and reached the loss without it, as
     # a sampled action's do.
@@ -188,11 +188,11 @@ def cut_steps(state: RunState) -> dict[Place, tuple[Cut, list[TrackedTensor], St
             continue
         call = flow.calls[count - 1]
         below = state.graph.below(call.nodes)
-        ids = {one.id for one in held} - {node.tensor for node in below.values()} - replaced
+        ids = {leaf.id for leaf in held} - {node.tensor for node in below.values()} - replaced
         for cut in flow.cuts.all.values():
             lost = leaves_used_in(state, cut, below) & ids
             if lost and not is_early_copy(cut):
-                found.setdefault(step, (cut, [one for one in held if one.id in lost], call))
+                found.setdefault(step, (cut, [leaf for leaf in held if leaf.id in lost], call))
     return found
 
 
@@ -231,11 +231,11 @@ def _where_added(state: RunState, cut: Cut, sums: set[Place], trees: dict[str, a
     statement = statement_at(trees, cut.place) if places else None
     if statement is None:
         return None
-    changes = [one for step in state.finished_steps for one in step.names if one.tensor is not None]
-    with_graph = {one.name for one in changes if state.tensors.all[one.tensor].requires_grad}  # type: ignore[index]
+    changes = [name for step in state.finished_steps for name in step.names if name.tensor is not None]
+    with_graph = {change.name for change in changes if state.tensors.all[change.tensor].requires_grad}  # type: ignore[index]
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     targets = [statement.target] if isinstance(statement, ast.AugAssign) else targets
-    is_of_tensor = not targets or not {one.name for one in changes}.isdisjoint(map(ast.unparse, targets))
+    is_of_tensor = not targets or not {change.name for change in changes}.isdisjoint(map(ast.unparse, targets))
     here = places.get(statement.lineno)
     is_added = any(_is_summand(node, statement, with_graph) for node in ast.walk(statement) if _is_number(node))
     # In `total += loss(x).item()` only the loss has a graph; the name is that of a number.
@@ -274,7 +274,7 @@ def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:
     in_losses = state.graph.below(node for call in state.flow.calls for node in call.nodes)
     for place, (earlier, target, added, node) in state.flow.derivatives.items():
         before, beside = (
-            {one.tensor for one in state.graph.below(nodes).values() if not one.inputs}
+            {below.tensor for below in state.graph.below(nodes).values() if not below.inputs}
             for nodes in (earlier.call.nodes, [node])
         )
         is_model = before & beside & optimized and target in beside - optimized
@@ -352,7 +352,7 @@ def _where_constant(
     terms = {number for node in sums for number in node.inputs if number is not None} - {node.id for node in sums}
     is_replaced = any(before[number].inputs for number in terms if number in before)
     trained = leaves & {node.tensor for node in below.values() if not node.inputs}
-    in_losses = state.graph.below(node for one in state.flow.calls for node in one.nodes)
+    in_losses = state.graph.below(node for call in state.flow.calls for node in call.nodes)
     is_lost = trained == leaves or (trained and sources.isdisjoint(in_losses))
     return place if is_lost and not is_replaced else None
 

@@ -117,7 +117,9 @@ def _modified_below(state: RunState, top: GraphNode) -> WriteEvent | None:
     """Return the last modification of a tensor that the graph of a node saved, which a kept graph would raise an error for."""
     below = state.graph.below([top.id])
     saved = [save for save in state.graph.saves if save.node.id in below]
-    modified = (one for save in saved for one in state.writes[save.writes_before :] if save.counter in one.counters)
+    modified = (
+        write for save in saved for write in state.writes[save.writes_before :] if save.counter in write.counters
+    )
     return max(modified, key=lambda write: write.index, default=None)
 
 

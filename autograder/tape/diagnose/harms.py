@@ -74,7 +74,7 @@ def name_at_lines(state: RunState, save: TrackedSave, writes: list[WriteEvent]) 
     if save.tensor is None or state.tensors.all[save.tensor].leaf or _reads(save.node.place, name):
         return name
     given = (write.through for write in writes if is_of(write, save))
-    return next((one for one in given if one and _reads(save.node.place, one)), name)
+    return next((name for name in given if name and _reads(save.node.place, name)), name)
 
 
 def _reads(place: Place, name: str) -> bool:
@@ -111,7 +111,9 @@ def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm
     saves = list(dict.fromkeys(state.consumed))
     if evidence.outcome == "raises-backward":
         raised = evidence.raised_nodes
-        saves = sorted((one for one in saves if one.call == state.calls - 1), key=lambda one: one.node.id not in raised)
+        saves = sorted(
+            (save for save in saves if save.call == state.calls - 1), key=lambda save: save.node.id not in raised
+        )
     for save in saves:
         if save.stale == stale and (stale or save.used) and (writes := writes_into(state, save)):
             # On the device `meta`, values cannot be read, so they may have changed.
@@ -193,7 +195,7 @@ def _by_version(evidence: Evidence) -> Iterator[Harm]:
     # A recomputed block has saved tensors that no engine call of the program reached.
     for save, writes in [(save, writes) for save in saves if (writes := writes_into(state, save))][-1:]:
         inside = (write for write in writes if write.memory is save.memory and save.overlaps(write.start, write.stop))
-        yield harm_to(state, save, writes, changed=any(one.changed for one in inside))
+        yield harm_to(state, save, writes, changed=any(event.changed for event in inside))
     if not saves:
         yield from _by_counter(state, *versions)
 

@@ -212,7 +212,7 @@ def notes_on_zeros(evidence: Evidence) -> Iterator[str]:
     found = _with_zeros(evidence) if len(evidence.got.calls) > 2 else {}
     # In a difference of scores, as of a Wasserstein GAN, the bias of the last layer cancels.
     if (
-        any(len(one.shape) > 1 for one in found.values())
+        any(len(tensor.shape) > 1 for tensor in found.values())
         and not FLAT_DERIVATIVE.found(evidence)
         and not OWN_TARGET.found(evidence)
     ):

@@ -142,7 +142,7 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
 def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
     """Return the innermost `with … autocast …` statement around a line."""
     blocks = around(tree, ast.With, place.line)
-    blocks = [one for one in blocks if any("autocast" in ast.unparse(item.context_expr) for item in one.items)]
+    blocks = [block for block in blocks if any("autocast" in ast.unparse(item.context_expr) for item in block.items)]
     if not blocks:
         return None
     inner = max(blocks, key=lambda node: node.lineno)

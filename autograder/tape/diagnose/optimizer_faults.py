@@ -127,8 +127,10 @@ def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
         within = functions[-1] if functions else evidence.trees.get(place.file)
         if scaler is None or within is None:
             continue
-        found = (one for one in ast.walk(within) if isinstance(one, ast.Expr | ast.Assign) and one.lineno > place.line)
-        later = [(one.lineno, ast.unparse(one)) for one in sorted(found, key=lambda one: one.lineno)]
+        found = (
+            node for node in ast.walk(within) if isinstance(node, ast.Expr | ast.Assign) and node.lineno > place.line
+        )
+        later = [(node.lineno, ast.unparse(node)) for node in sorted(found, key=lambda node: node.lineno)]
         step = next((text for _, text in later if text.startswith(f"{scaler[1]}.step(")), "")
         number, clip = next((pair for pair in later if re.search(r"clip_grad_|unscale_\(|\.step\(", pair[1])), (0, ""))
         if step and "clip_grad_" in clip:
@@ -175,9 +177,9 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
         leaves.setdefault(place, {})[tracked.id] = tracked
         updates.setdefault(place, update)
     reused = evidence.runs.left.reused if evidence.runs.excerpt is not None else {}
-    for place, one in reused.items():  # perhaps after the recorded part
-        leaves.setdefault(place, {number: flow.optimized[number] for number in recorded_steps(evidence, one.steps)})
-        updates.setdefault(place, one.update)
+    for place, reuse in reused.items():  # perhaps after the recorded part
+        leaves.setdefault(place, {number: flow.optimized[number] for number in recorded_steps(evidence, reuse.steps)})
+        updates.setdefault(place, reuse.update)
     # A backward that fills gradients for another loss is reported where they are used.
     elsewhere = {left.first for left in _left_gradients(evidence)}
     for place, those in leaves.items():
@@ -213,7 +215,7 @@ def _left_gradients(evidence: Evidence) -> list[LeftGradient]:
 def _left(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the backward calls that add to gradients which another loss left, if a step uses the sum."""
     for left in _left_gradients(evidence):
-        first, used, update = (line_of(one, left.second.file) for one in (left.first, left.used, left.update))
+        first, used, update = (line_of(line, left.second.file) for line in (left.first, left.used, left.update))
         yield LEFT.at(
             left.second,
             "optimizer.left|it adds to the gradient of {names}, which still contains that of the backward of {first}, "
@@ -242,7 +244,7 @@ def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
             )
     state, flow = evidence.state, evidence.state.flow
     calls = [call.place for call in flow.calls]
-    not_stepped = {one.memory for number, one in flow.reached.items() if number not in flow.optimized}
+    not_stepped = {leaf.memory for number, leaf in flow.reached.items() if number not in flow.optimized}
     # The program may update these parameters itself.
     if len(calls) > len(set(calls)) and not_stepped - written_after_backward(state) and not _reads_gradients(evidence):
         yield from _never_stepped(evidence)

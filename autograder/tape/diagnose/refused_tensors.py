@@ -78,7 +78,7 @@ def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
             name=name_of(state, inputs[:1], NAMELESS),
         )  # fmt: skip
     elif any(word in error for word in INFERENCE):
-        yield from _made_elsewhere(state, [one for one in inputs if one.counter.version is None], at, INFERRED)
+        yield from _made_elsewhere(state, [tensor for tensor in inputs if tensor.counter.version is None], at, INFERRED)
     elif VIEW_IN_FUNCTION in error:
         yield from _made_elsewhere(state, inputs, at, VIEW_OF_FUNCTION, Message("view.a_view|a view"))
     elif any(word in error for word in VIEW):

@@ -208,7 +208,7 @@ def _nothing_required(evidence: Evidence) -> Iterator[GraphFault]:
     if GRAPH_CUT.found(evidence):
         return
     last = calls[-1].place
-    for place in lines_with(_FREEZES, state)[-1:] if any(one.parameter for one in state.tensors.all) else ():
+    for place in lines_with(_FREEZES, state)[-1:] if any(tensor.parameter for tensor in state.tensors.all) else ():
         yield NOTHING_REQUIRED.at(
             place,
             "required.frozen|it sets requires_grad to False, and backward at {place} finds no tensor that requires grad.",
@@ -243,9 +243,9 @@ def _wanted(evidence: Evidence) -> list[TrackedTensor]:
     for _, call in evidence.nodes(ast.Call):
         if "optim" in ast.unparse(call.func) and call.args:
             names |= {ast.unparse(part) for part in getattr(call.args[0], "elts", ())}
-    floating = (one for one in state.tensors.all if one.name and re.match("b?float|complex", one.dtype))
-    made = {one.name: one for one in floating if not one.requires_grad and not one.made}
-    asked = [one for name, one in made.items() if name in names]
+    floating = (tensor for tensor in state.tensors.all if tensor.name and re.match("b?float|complex", tensor.dtype))
+    made = {tensor.name: tensor for tensor in floating if not tensor.requires_grad and not tensor.made}
+    asked = [tensor for name, tensor in made.items() if name in names]
     return asked or (list(made.values()) if len(made) == 1 else [])
 
 

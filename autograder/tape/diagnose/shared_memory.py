@@ -38,9 +38,9 @@ COPIED_ONTO_THEMSELVES = FaultKind("copy onto itself", _copied_onto_themselves)
 def _shared(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that give a tensor the memory of a parameter, or keep a parameter's values of several steps in its memory."""
     state, flow = evidence.state, evidence.state.flow
-    held = {one.object_id for one in flow.optimized.values()} | {one.object_id for one in flow.reached.values()}
+    held = {leaf.object_id for leaf in flow.optimized.values()} | {leaf.object_id for leaf in flow.reached.values()}
     for place, (leaf, value) in flow.shared.items():
-        owners = [one for one in flow.optimized.values() if one.memory is value.memory]
+        owners = [leaf for leaf in flow.optimized.values() if leaf.memory is value.memory]
         if owners and leaf.object_id not in held:
             yield SHARED.at(
                 place,

@@ -191,7 +191,7 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
     graph = evidence.state.graph
     nodes = graph.below(node.id for node in graph.nodes if node.name in unchecked)
     leaves, targets = {node.tensor for node in nodes.values()}, tracked_targets(evidence)
-    return {index for index, one in targets.items() if one and (one.id in leaves or one.node in nodes)}
+    return {index for index, target in targets.items() if target and (target.id in leaves or target.node in nodes)}
 
 
 def _is_uncorrected(evidence: Evidence, number: int, index: int) -> bool:

@@ -87,7 +87,7 @@ def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
     places: dict[Place, list[TrackedTensor]] = {}
     in_lists = set[Place]()
     lists = _lists_of_modules(evidence) if steps.unoptimized else {}
-    held = {state.name_of(one) or "" for one in flow.optimized.values()}
+    held = {state.name_of(leaf) or "" for leaf in flow.optimized.values()}
     makers = _makers(state) if steps.unoptimized else {}
     for tracked in steps.unoptimized.values():
         made, name = _made_at(state, tracked), state.name_of(tracked)
@@ -103,7 +103,7 @@ def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
         elif (maker := _maker_of(name or "", held, makers)) is not None and maker.file != made.file:
             made = maker  # the class is in another file
         places.setdefault(made, []).append(tracked)
-    for made, tensors in sorted(places.items(), key=lambda one: (one[0].file, one[0].line)):
+    for made, tensors in sorted(places.items(), key=lambda item: (item[0].file, item[0].line)):
         if not any(tensor.id in fine for tensor in tensors):
             effect, change = _words_on_unoptimized(steps, tensors, made)
             if made in in_lists:
@@ -125,7 +125,7 @@ def _lists_of_modules(evidence: Evidence) -> dict[str, tuple[Place, ast.ClassDef
     found: dict[str, list[tuple[Place, ast.ClassDef]]] = {}
     for file, owner in evidence.nodes(ast.ClassDef):
         if any("Module" in ast.unparse(base) for base in owner.bases):
-            for node in (one for one in ast.walk(owner) if isinstance(one, ast.Assign)):
+            for node in (statement for statement in ast.walk(owner) if isinstance(statement, ast.Assign)):
                 if name := _LIST.match(ast.unparse(node)):
                     found.setdefault(name[1], []).append((Place(file, node.lineno, ast.unparse(node)), owner))
     return {name: places[0] for name, places in found.items() if len(places) == 1}
@@ -143,7 +143,7 @@ def _maker_of(name: str, held: set[str], makers: dict[str, list[Place]]) -> Plac
     """Return the only line that makes the outermost module of a parameter of which no optimizer holds one, or None."""
     parts = name.split(".")[:-1]
     for end in range(1, len(parts) + 1):
-        if not any(one.startswith(f"{'.'.join(parts[:end])}.") for one in held):
+        if not any(name.startswith(f"{'.'.join(parts[:end])}.") for name in held):
             places = makers.get(parts[end - 1], [])
             return places[0] if len(places) == 1 else None
     return None
@@ -156,8 +156,8 @@ def _unfrozen(evidence: Evidence) -> Iterator[GraphFault]:
     if not lines or evidence.runs.excerpt is not None:
         return
     known = flow.optimized.keys() | steps.unoptimized.keys() | _used_otherwise(evidence)
-    unused = [one for number, one in flow.reached.items() if number not in known and one.parameter]
-    late = [one for one in unused if steps.is_filled_late(one)]
+    unused = [leaf for number, leaf in flow.reached.items() if number not in known and leaf.parameter]
+    late = [leaf for leaf in unused if steps.is_filled_late(leaf)]
     if late:
         yield UNOPTIMIZED.about(
             state, late, lines[-1],
@@ -185,20 +185,20 @@ def _used_otherwise(evidence: Evidence) -> set[int]:
     by_hand = {(memory, place) for memory, place in written if not _INITIAL.search(place.text)}
     asked = {asked.id for call in state.flow.calls for asked in call.asked}
     updated = {
-        number for number, one in steps.unoptimized.items()
-        if any(memory is one.memory and place != _made_at(state, one) for memory, place in by_hand)
+        number for number, leaf in steps.unoptimized.items()
+        if any(memory is leaf.memory and place != _made_at(state, leaf) for memory, place in by_hand)
     }  # fmt: skip
-    others = {number: one for number, one in steps.unoptimized.items() if number not in steps.attributes}
-    entering = {number for number, one in others.items() if not one.parameter and _enters_layer(state, one)}
+    others = {number: leaf for number, leaf in steps.unoptimized.items() if number not in steps.attributes}
+    entering = {number for number, leaf in others.items() if not leaf.parameter and _enters_layer(state, leaf)}
     # a line that copies the state of another module into this one may run only later, such as in every thousandth step
     loads = [node for _, node in evidence.nodes(ast.Call) if getattr(node.func, "attr", "") == "load_state_dict"]
     copied = {
-        _PATH.findall(ast.unparse(one.func))[-2]
-        for one in loads
-        if "state_dict()" in "".join(map(ast.unparse, one.args))
+        _PATH.findall(ast.unparse(call.func))[-2]
+        for call in loads
+        if "state_dict()" in "".join(map(ast.unparse, call.args))
     }
     follow = {
-        number for number, one in steps.unoptimized.items() if copied & {*_PATH.findall(state.name_of(one) or "")}
+        number for number, leaf in steps.unoptimized.items() if copied & {*_PATH.findall(state.name_of(leaf) or "")}
     }
     return steps.read | asked | updated | entering | follow
 
@@ -213,12 +213,17 @@ def _enters_layer(state: RunState, leaf: TrackedTensor) -> bool:
     while stack:
         node = stack.pop()
         for consumer in node.consumers if node.id not in seen else ():
-            others = [one for one in _inputs(state, consumer) if one is not node]
+            others = [node_before for node_before in _inputs(state, consumer) if node_before is not node]
             below = [
                 *others,
-                *(one for other in others if _TRANSPOSED.match(other.name) for one in _inputs(state, other)),
+                *(
+                    node_before
+                    for other in others
+                    if _TRANSPOSED.match(other.name)
+                    for node_before in _inputs(state, other)
+                ),
             ]
-            if not any(one.tensor in state.flow.optimized and not one.inputs for one in below):
+            if not any(node_below.tensor in state.flow.optimized and not node_below.inputs for node_below in below):
                 stack.append(consumer)
             elif _LAYER.match(consumer.name):
                 return True
@@ -232,11 +237,13 @@ def notes_on_parts(evidence: Evidence) -> Iterator[str]:
     by_hand = written_after_backward(state)
     known = flow.steps.read | flow.optimized.keys() | {asked.id for call in flow.calls for asked in call.asked}
     for place, tensors in flow.steps.beside.items():
-        if missed := [one for one in tensors if one.parameter and one.id not in known and one.memory not in by_hand]:
+        if missed := [
+            tensor for tensor in tensors if tensor.parameter and tensor.id not in known and tensor.memory not in by_hand
+        ]:
             text = Message(
                 "note.part_of_module|at this step, no optimizer holds {names}, although backward computes a gradient, and "
                 "one holds other parameters of the same module. Pass all parameters that should be trained.",
-                names=name_of(state, sorted(missed, key=lambda one: one.id), A_PARAMETER),
+                names=name_of(state, sorted(missed, key=lambda tensor: tensor.id), A_PARAMETER),
             )
             yield note_on_line(place, evidence.file, text)
 
@@ -275,15 +282,15 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     known, elsewhere = {new.id for _, new in flow.steps.replaced} | flow.reached.keys(), reached_elsewhere(evidence)
     if flow.reached.keys() & flow.optimized.keys():
         known |= flow.steps.frozen  # such as the vectors of a spectral norm, next to parameters that are trained
-    idle = [one for number, one in flow.optimized.items() if number not in known and one.shape not in elsewhere]
-    unoptimized = (one for number, one in flow.reached.items() if number not in flow.optimized and one.parameter)
+    idle = [leaf for number, leaf in flow.optimized.items() if number not in known and leaf.shape not in elsewhere]
+    unoptimized = (leaf for number, leaf in flow.reached.items() if number not in flow.optimized and leaf.parameter)
     missed = [parameter for parameter in unoptimized if parameter.memory not in written]
     if flow.optimizer_at is None or not idle or not missed:
         return
     cuts = [cut for cut in flow.cuts.all.values() if cut.used_at and not is_early_copy(cut)]
     in_losses = nodes_of_losses(state)
     cut_off = {number for cut in cuts for number in leaves_of_losses(state, cut, in_losses)}
-    if {one.id for one in idle} & cut_off - followers(state):
+    if {leaf.id for leaf in idle} & cut_off - followers(state):
         return
     message = counted_message(
         len(idle),
@@ -292,7 +299,7 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
         names=name_of(state, missed, Message("optimizer.the_parameters|the parameters")),
     )
     # A target network is not to be trained.
-    meant = [one for one in idle if one.id not in followers(state)]
+    meant = [leaf for leaf in idle if leaf.id not in followers(state)]
     yield FOREIGN.at(
         flow.optimizer_at,
         message,

@@ -129,7 +129,7 @@ def _not_added(evidence: Evidence) -> Iterator[GraphFault]:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if "grad(" not in ast.unparse(value):
                 nodes = (node for file, node in evidence.nodes(ast.Name) if file == place.file and node.id == name)
                 is_read = any(isinstance(node.ctx, ast.Load) for node in nodes)
-                leaves = {one.tensor for one in state.graph.below([tracked.node]).values() if not one.inputs}
+                leaves = {node.tensor for node in state.graph.below([tracked.node]).values() if not node.inputs}
                 if not is_read and not name.startswith("_") and leaves & flow.optimized.keys():
                     yield NOT_ADDED.at(
                         place,

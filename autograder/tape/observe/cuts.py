@@ -116,7 +116,7 @@ class Cuts:
         self._mark(cut, results, result)
         behind = frozenset(source.id for source in asking)  # a view of a value, made without recording, may be one
         behind = behind.union(*(self._behind.get(number, ()) for number in behind))
-        self._behind |= dict.fromkeys((one.id for _, one in results), behind)
+        self._behind |= dict.fromkeys((tracked.id for _, tracked in results), behind)
 
     def draw(self, sources: list[TrackedTensor], here: Place) -> None:
         """Note a line that takes scaled noise out of the graph."""
@@ -136,7 +136,7 @@ class Cuts:
         self._mark(self._as_array(cut, here) if _is_array(result) else cut, results, result)
         known = [self._behind[source.id] for source in sources if source.id in self._behind]
         if known and len(known) == sum(source.id in self._of_value for source in sources):
-            self._behind |= dict.fromkeys((one.id for _, one in results), frozenset[int]().union(*known))
+            self._behind |= dict.fromkeys((tracked.id for _, tracked in results), frozenset[int]().union(*known))
 
     def use(self, sources: list[TrackedTensor], numbers: Iterable[float], here: Place, node: int | None) -> None:
         """Process a computation with a graph, which may use values that left it. `node` is the node of its result."""

@@ -134,7 +134,7 @@ class GradientFlow:
         """
         if name in ("grad", "grad ="):
             self._access_gradient(name, inputs, sources, result, here)
-        if name in _JOINS and len(inputs) > 2 and all(one is inputs[0] for one in inputs):
+        if name in _JOINS and len(inputs) > 2 and all(tensor is inputs[0] for tensor in inputs):
             self.repeated[here] = sources[0], len(inputs)
         if name == "copy_" and len(sources) == 2 and self.steps.calls and "load_state_dict" in here.text:
             first, second = sources

@@ -176,14 +176,14 @@ class LeftGradients:
         self._started += 1
         self._visit_graphs(call)
         here = self.program.here()
-        is_second = call.creates_graph and any(isinstance(one, torch.nn.Parameter) for one in call.targets)
+        is_second = call.creates_graph and any(isinstance(target, torch.nn.Parameter) for target in call.targets)
         if is_second and call.thread == 0 and self.unvisited.setdefault(here, True):
             self._graphs.append((next_sequence_number(), call, here))
         if call.returns:
-            is_of_data = any(one.is_leaf and not isinstance(one, torch.nn.Parameter) for one in call.targets)
+            is_of_data = any(target.is_leaf and not isinstance(target, torch.nn.Parameter) for target in call.targets)
             if is_of_data and not call.creates_graph and self.before_derivative is None:
                 leaves = leaves_among(call.roots, nodes_below(call.roots))
-                if any(isinstance(one, torch.nn.Parameter) for one in leaves):
+                if any(isinstance(leaf, torch.nn.Parameter) for leaf in leaves):
                     self.before_derivative = self._started - 1
             return
         for leaf in call.targets:
@@ -213,13 +213,13 @@ class LeftGradients:
             at = bisect_left(numbers, begun)
             if at < len(numbers) and numbers[at] < earlier.ended:
                 self.unvisited[here] = False
-        self._graphs = [one for one in self._graphs[-KEPT:] if self.unvisited[one[2]]]
+        self._graphs = [graph for graph in self._graphs[-KEPT:] if self.unvisited[graph[2]]]
 
     def _step(self, optimizer: torch.optim.Optimizer) -> None:
         with mode_paused():
             self._is_inside = True
-            parameters = [one for group in optimizer.param_groups for one in group.get("params", ())]
-            filled = [id(one) for one in parameters if one.grad is not None]
+            parameters = [leaf for group in optimizer.param_groups for leaf in group.get("params", ())]
+            filled = [id(leaf) for leaf in parameters if leaf.grad is not None]
             for leaf, left in list(self._left.items()):
                 if left is None and leaf.grad is not None and id(leaf) not in filled:
                     self._left[leaf] = fingerprint(leaf.grad)
@@ -228,7 +228,7 @@ class LeftGradients:
             here = self.program.here()
             self._note_cleared(filled, here)
             # A gradient of zeros may be computed, but backward leaves none that is None.
-            lost = [] if filled else [one for one in map(id, parameters) if self._is_filled_since_step(one)]
+            lost = [] if filled else [number for number in map(id, parameters) if self._is_filled_since_step(number)]
             if lost and here not in self.emptied:
                 names = names_in(list(self.program.frames())[::-1])
                 self.emptied[here] = [names[leaf] for leaf in lost if leaf in names]
@@ -257,8 +257,8 @@ class LeftGradients:
 
     def _note_reused(self, parameters: list[torch.Tensor], here: Place) -> None:
         """Note the parameters whose gradients contain that of a call which a step for them has used, and of a later call."""
-        used = [(one, self._used.use(id(one))) for one in parameters if one.grad is not None]
-        found = [] if self.reused else [(one, added) for one, added in used if added is not None]
+        used = [(leaf, self._used.use(id(leaf))) for leaf in parameters if leaf.grad is not None]
+        found = [] if self.reused else [(leaf, added) for leaf, added in used if added is not None]
         names = names_in(list(self.program.frames())[::-1]) if found else {}
         for parameter, added in found:
             reused = self.reused.setdefault(added, ReusedGradient(here, [], []))

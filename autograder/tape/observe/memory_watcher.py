@@ -47,7 +47,9 @@ class MemoryWatcher:
     def forget_released(self) -> None:
         """Drop the storages with a foreign alias that no graph reaches any more."""
         found = self._foreign.items()
-        self._foreign = {number: one for number, one in found if one.alive() and self.state.is_reached(one)}
+        self._foreign = {
+            number: storage for number, storage in found if storage.alive() and self.state.is_reached(storage)
+        }
         self._most_foreign = max(MANY_FOREIGN, 2 * len(self._foreign))
 
     def has_foreign(self) -> bool:

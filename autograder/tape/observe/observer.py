@@ -159,7 +159,7 @@ class Observer(Listener):
         """Note the line that sets `requires_grad` of a module, which its parameters do not read."""
         if name != "requires_grad" or hasattr(module, name):  # a class may have its own
             return
-        if any(one.requires_grad != value for one in module.parameters()):
+        if any(leaf.requires_grad != value for leaf in module.parameters()):
             self._isolated(lambda: self.state.flow.modes.set_of_module.setdefault(self.statements.here()))
 
     def _optimizer_made(self, *_: object, **__: object) -> None:
@@ -383,8 +383,8 @@ class Observer(Listener):
 
     def _note_kept(self, parameter: TrackedTensor) -> None:
         """Note the line of which several tensors without a graph exist in the memory of a parameter."""
-        others = [one for one in self.state.tensors.at(parameter.memory) if not one.requires_grad]
-        made = {one.step: place for one in others if (place := self.state.made_at(one)) is not None}
+        others = [tensor for tensor in self.state.tensors.at(parameter.memory) if not tensor.requires_grad]
+        made = {tensor.step: place for tensor in others if (place := self.state.made_at(tensor)) is not None}
         for place, count in Counter(made.values()).items() if len(made) > 1 else ():
             if count > 1:
                 self.state.flow.steps.kept[place] = parameter

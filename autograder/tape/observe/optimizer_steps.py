@@ -65,7 +65,7 @@ class IdleSteps:
         if 0 in before or [fingerprint(tensor) for tensor, _ in parameters] != before:  # 0 is an unknown content
             self.found[id(optimizer)] = None
             return
-        groups = [(one, float(group.get("lr", 1))) for group in optimizer.param_groups for one in group["params"]]
+        groups = [(leaf, float(group.get("lr", 1))) for group in optimizer.param_groups for leaf in group["params"]]
         given = [(tensor, rate) for tensor, rate in groups if not is_empty(tensor.grad)]
         steps = self.found.setdefault(id(optimizer), [])
         if given and steps is not None and not _has_converged(optimizer):
@@ -167,7 +167,7 @@ class OptimizerSteps:
         self.trained |= {tracked.id for tensor, tracked in parameters if tensor.grad is not None}
         self.frozen |= {tracked.id for tensor, tracked in parameters if not tensor.requires_grad}
         gone, used = {target.id for target in before}, {id(tensor) for tensor, _ in parameters}
-        self.filled = {key: one for key, one in self.filled.items() if key not in gone and id(one.ref()) not in used}
+        self.filled = {key: leaf for key, leaf in self.filled.items() if key not in gone and id(leaf.ref()) not in used}
         self._find_doubled(now, before, calls, here, used)
         self._stepped[id(optimizer)] = now
         self.idle.begin(optimizer, parameters, here)
@@ -183,7 +183,7 @@ class OptimizerSteps:
         self.running_at = here
         if last is None or last[1] is before or (last[0] != calls and not before) or self.doubled_at is not None:
             return
-        if {one.id for one in last[1]} == {one.id for one in now}:
+        if {leaf.id for leaf in last[1]} == {leaf.id for leaf in now}:
             self.doubled_at, self._doubled, self._searched, self._passes = here, used, set(), 0
 
     def end_step(self, optimizer: torch.optim.Optimizer) -> None:
@@ -208,17 +208,19 @@ class OptimizerSteps:
             return
         self._passes += 1
         kinds = torch.optim.Optimizer, torch.nn.Module
-        living = [one for one in gc.get_objects() if issubclass(type(one), kinds)]
-        groups = [group for one in living if isinstance(one, kinds[0]) for group in vars(one).get("param_groups", ())]
+        living = [item for item in gc.get_objects() if issubclass(type(item), kinds)]
+        groups = [
+            group for item in living if isinstance(item, kinds[0]) for group in vars(item).get("param_groups", ())
+        ]
         held = frozenset(id(tensor) for group in groups for tensor in group["params"])
-        modules = [one for one in living if isinstance(one, kinds[1]) and "_parameters" in vars(one)]
+        modules = [item for item in living if isinstance(item, kinds[1]) and "_parameters" in vars(item)]
         inside = [_ids(module.parameters()) for module in modules]
-        owned = held.union(*(one for one in inside if one & held and not one & self._doubled))
+        owned = held.union(*(ids for ids in inside if ids & held and not ids & self._doubled))
         owned -= {number for module in modules for number in _forgotten(module, held)}
         # A module whose other parameters are held may be trained in part, unless a part of it is made later.
         owned -= {number for number, tracked in asked.items() if number not in held and self._is_late(tracked)}
-        self.beside.setdefault(here, []).extend(one for number, one in asked.items() if number in owned - held)
-        if not any(one.parameter for stepped in self._stepped.values() for one in stepped):
+        self.beside.setdefault(here, []).extend(tracked for number, tracked in asked.items() if number in owned - held)
+        if not any(leaf.parameter for stepped in self._stepped.values() for leaf in stepped):
             # Steps that update an image train no model that is in evaluation mode.
             owned = owned.union(*(_ids(module.parameters()) for module in modules if not module.training))
         self._searched |= {tracked.id for tracked in asked.values()}
@@ -315,7 +317,7 @@ def _forgotten(module: torch.nn.Module, held: frozenset[int]) -> set[int]:
 
     If a child is not held either, the program may train a part of the module intentionally.
     """
-    of_children = _ids(one for child in module.children() for one in child.parameters() if one.requires_grad)
+    of_children = _ids(leaf for child in module.children() for leaf in child.parameters() if leaf.requires_grad)
     is_whole = bool(of_children) and of_children <= held
     return _ids(module.parameters(recurse=False)) - held if is_whole else set()
 
@@ -325,7 +327,7 @@ def _has_converged(optimizer: torch.optim.Optimizer) -> bool:
     group = optimizer.param_groups[0]
     if "tolerance_grad" not in group:
         return False
-    squares = sum(float(one.grad.square().sum()) for one in group["params"] if one.grad is not None)
+    squares = sum(float(leaf.grad.square().sum()) for leaf in group["params"] if leaf.grad is not None)
     return squares < max(group["tolerance_grad"] ** 2, group["tolerance_change"])
 
 

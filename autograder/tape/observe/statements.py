@@ -126,7 +126,7 @@ class Statements:
     def resume(self, frame: FrameType) -> None:
         """Start to trace a running program: its active calls of the user's functions are those that led to `frame`."""
         self.thread.is_paused = False
-        callers = [one for one, _ in walk_stack(frame) if self._is_followed(one.f_code)][::-1]
+        callers = [outer for outer, _ in walk_stack(frame) if self._is_followed(outer.f_code)][::-1]
         stack, same = self.thread.stack, 0
         while same < min(len(callers), len(stack)) and stack[same].frame is callers[same]:
             same += 1

@@ -44,7 +44,9 @@ class Variables:
             if step.opname.endswith("_NAME"):
                 first.setdefault(step.argval, step.opname)
         found = {name: space.get(name) for name, does in first.items() if does == "STORE_NAME"}
-        self._out_of_date = {name: weakref.ref(one) for name, one in found.items() if isinstance(one, torch.Tensor)}
+        self._out_of_date = {
+            name: weakref.ref(value) for name, value in found.items() if isinstance(value, torch.Tensor)
+        }
 
     def read(self, active_call: ActiveCall) -> None:
         """Record the changes in a frame: variables, and tensors that were modified or linked without a function call."""

@@ -266,7 +266,9 @@ def _is_settings(value: object) -> bool:
     """Return whether the object has only numbers and strings, such as a configuration that a schedule modifies."""
     attributes = getattr(value, "__dict__", None)
     plain = (int, float, str, type(None))
-    return type(attributes) is dict and bool(attributes) and all(isinstance(one, plain) for one in attributes.values())
+    return (
+        type(attributes) is dict and bool(attributes) and all(isinstance(value, plain) for value in attributes.values())
+    )
 
 
 def _copies(gradients: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -64,7 +64,7 @@ def examine(function: Callable[..., Any], inputs: Sequence[Tensor]) -> Derivativ
         if _agrees(function, inputs):
             return DerivativeAnswer("derivative")
         pairs = zip(_outputs(function, inputs), _outputs(function, inputs), strict=True)
-        if not all(torch.equal(one, other) for one, other in pairs):
+        if not all(torch.equal(first, other) for first, other in pairs):
             return DerivativeAnswer("unknown")
         forward, backward = _derivatives(function, inputs, FINE)
         coarse, _ = _derivatives(function, inputs, COARSE)
@@ -331,7 +331,7 @@ class FiniteDifferences:
     def _trust(self, pairs: list[tuple[float, float]], directions: dict[int, torch.Tensor]) -> None:
         """Raise NotApplicable if a derivative depends on the step size."""
         finer = zip(pairs, self.derivatives(directions, STEP / 10), strict=True)
-        if any(abs(one - fine) > 10 * AGREE * max(1e-3, abs(one)) for (one, _), fine in finer):
+        if any(abs(slope - fine) > 10 * AGREE * max(1e-3, abs(slope)) for (slope, _), fine in finer):
             raise NotApplicable(Message("differences.kink|its loss has a kink or a jump here"))
 
     def true(self, leaf: int) -> list[torch.Tensor]:

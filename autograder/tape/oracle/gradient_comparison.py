@@ -221,7 +221,7 @@ def _are_equal(got: object, true: object) -> bool:
     """Return whether both are dense tensors of one type with equal numbers, without nan."""
     if not isinstance(got, torch.Tensor) or not isinstance(true, torch.Tensor) or got.dtype != true.dtype:
         return False
-    is_dense = all(has_values(one) and one.layout == torch.strided for one in (got, true))
+    is_dense = all(has_values(gradient) and gradient.layout == torch.strided for gradient in (got, true))
     return is_dense and torch.equal(got.detach(), true.detach())
 
 
@@ -254,7 +254,7 @@ def length(gradient: object) -> float:
 def first_not_finite(gradients: Gradients) -> int | None:
     """Return the index of the first backward with a gradient that contains nan or inf, or None if there is no such call."""
     given = ((number, gradient) for number, call in enumerate(gradients.calls) for gradient in call.values())
-    return next((number for number, one in given if one is not None and not one.isfinite().all()), None)
+    return next((number for number, gradient in given if gradient is not None and not gradient.isfinite().all()), None)
 
 
 def first_difference(got: Gradients, true: Gradients, limit: float) -> int | None:

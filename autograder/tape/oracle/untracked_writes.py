@@ -62,7 +62,10 @@ def check_custom_functions(runner: Runner, examined: Examination = examine) -> l
         before = found.get(function)
         if before is None or WORST.index(answer.answer) < WORST.index(before.answer):
             found[function] = answer
-    return [CheckedFunction(one.__name__, _place(runner.program, one), answer) for one, answer in found.items()]
+    return [
+        CheckedFunction(function.__name__, _place(runner.program, function), answer)
+        for function, answer in found.items()
+    ]
 
 
 def _place(program: Program, function: type[torch.autograd.Function]) -> Place:
@@ -92,7 +95,9 @@ class _CustomCalls(Listener):
 
 
 def _examined(function: Any, given: tuple[Any, ...], examined: Examination) -> DerivativeAnswer:
-    varied = [place for place, one in enumerate(given) if isinstance(one, torch.Tensor) and one.requires_grad]
+    varied = [
+        place for place, argument in enumerate(given) if isinstance(argument, torch.Tensor) and argument.requires_grad
+    ]
 
     def alone(*values: torch.Tensor) -> Any:
         arguments = list(given)
@@ -100,10 +105,10 @@ def _examined(function: Any, given: tuple[Any, ...], examined: Examination) -> D
             arguments[place] = value.clone()  # the forward may modify its argument in place
         return function.apply(*arguments)
 
-    containers = [(one, one.copy()) for one in given if isinstance(one, list | dict)]
+    containers = [(argument, argument.copy()) for argument in given if isinstance(argument, list | dict)]
     answer = examined(alone, [given[place] for place in varied]) if varied else DerivativeAnswer("derivative")
     # A function that changes a container, such as a stack of outputs, depends on the calls before it.
-    is_changed = any(not same_items(one, before) for one, before in containers)
+    is_changed = any(not same_items(argument, before) for argument, before in containers)
     return DerivativeAnswer("unknown") if is_changed else answer
 
 
@@ -231,7 +236,9 @@ def _takes_long(differences: FiniteDifferences, derivatives: int, effect: Untrac
 def _live(observer: Observer, suspects: list[UnrecordedWrite]) -> frozenset[int]:
     """Return the calls whose results are aliases through which the suspects modified memory."""
     memories = {suspect.write.memory for suspect in suspects}
-    aliases = (one for one in observer.state.tensors.all if one.memory in memories and not one.requires_grad)
+    aliases = (
+        tensor for tensor in observer.state.tensors.all if tensor.memory in memories and not tensor.requires_grad
+    )
     return frozenset(alias.event for alias in aliases if alias.event is not None)
 
 

@@ -110,7 +110,7 @@ class BrokenProgram:
     def saving_statements(self) -> list[tuple[ast.stmt, str]]:
         """The statements whose operation saved the modified tensor, each with the tensor's name."""
         harms = [harm for harm in self.verdict.harms if harm.saved_at.file == self.file]
-        found = ((one, harm.tensor) for harm in harms for one in self.source.statements_at(harm.saved_at.line))
+        found = ((node, harm.tensor) for harm in harms for node in self.source.statements_at(harm.saved_at.line))
         return list(dict.fromkeys(found))
 
     @cached_property

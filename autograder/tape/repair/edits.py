@@ -119,14 +119,14 @@ class EditableSource:
 
     def statements_at(self, line: int) -> list[ast.stmt]:
         """Return the innermost statements that cover the line. There are several if `;` separates them."""
-        covering = [one for one in self.statements() if one.lineno <= line <= (one.end_lineno or one.lineno)]
+        covering = [node for node in self.statements() if node.lineno <= line <= (node.end_lineno or node.lineno)]
         simple: list[ast.stmt] = [statement for statement in covering if isinstance(statement, SIMPLE)]
         return simple or [statement for statement in covering[-1:] if not isinstance(statement, ast.ClassDef)]
 
     def bindings(self, name: str) -> list[ast.Assign]:
         """Return the plain assignments to a name (or `self.name`), last first."""
         found = [statement for statement in self.statements() if isinstance(statement, ast.Assign)]
-        return [one for one in reversed(found) if name in [self.of(target) for target in one.targets]]
+        return [node for node in reversed(found) if name in [self.of(target) for target in node.targets]]
 
     def loops(self, statement: ast.stmt) -> list[Loop]:
         """Return the loops around the statement in its function, innermost first."""
@@ -203,11 +203,11 @@ class EditableSource:
         """Return the edit that adds a keyword argument at the end of a call, or replaces the one that says the opposite."""
         name = text.partition("=")[0]
         freed = "retain_graph=False" if name == "create_graph" else ""
-        same = [one for one in call.keywords if one.arg == name or self.of(one) == freed]
+        same = [keyword for keyword in call.keywords if keyword.arg == name or self.of(keyword) == freed]
         if same:
             return self.replace(same[0], text)
         end = self.span(call)[1] - 1
-        given = [self.span(one)[1] for one in (*call.args, *(keyword.value for keyword in call.keywords))]
+        given = [self.span(node)[1] for node in (*call.args, *(keyword.value for keyword in call.keywords))]
         is_open = bool(given) and b"," not in re.sub(rb"#.*", b"", self.data[max(given) : end])
         return Edit(end, end, f", {text}" if is_open else text)
 

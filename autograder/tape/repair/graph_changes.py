@@ -32,7 +32,9 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
         return  # copies that are updated: the update has to change, too
     yield from _with_keyword(source, at, fault)
     yield from _call_with_values(source, at)
-    below = [one for one in source.statements() if one.lineno > at.lineno or source.scope(one) is not source.scope(at)]
+    below = [
+        node for node in source.statements() if node.lineno > at.lineno or source.scope(node) is not source.scope(at)
+    ]
     leaves = tuple(edit for statement in below for edit in _no_leaf(source, statement))
     here = _uncuts(source, at)
     is_same = isinstance(at, ast.Assign) and here and source.apply_to(at.value, here) == source.of(at.targets[0])
@@ -185,7 +187,7 @@ def _fill(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
 
 def _require(source: EditableSource, at: ast.stmt, fault: GraphFault, owner: str) -> Iterator[Edits]:
     """Let a tensor require grad before one of its uses in the function, if the change says so."""
-    inside = [one for one in source.statements() if source.scope(one) is source.scope(at)]
+    inside = [node for node in source.statements() if source.scope(node) is source.scope(at)]
     for statement in inside if id_of(fault.change) in ("empty.require", "target.require") else ():
         loaded = (node for node in ast.walk(statement) if isinstance(getattr(node, "ctx", None), ast.Load))
         if isinstance(statement, ast.Expr | ast.Assign) and any(source.of(node) == owner for node in loaded):
@@ -205,13 +207,17 @@ def _switch_back(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
     """Restore the mode at the start of the loop that trains."""
     code, scope = code_in(fault), source.scope(at)
     owners = [source.of(call.func.value) for call in calls(at) if isinstance(call.func, ast.Attribute)]
-    parameters = [one.arg for one in scope.args.args if one.arg != "self"] if isinstance(scope, ast.FunctionDef) else []
+    parameters = (
+        [node.arg for node in scope.args.args if node.arg != "self"] if isinstance(scope, ast.FunctionDef) else []
+    )
     # A loop that calls this function knows the model by the argument that it passes.
     passed = [zip(parameters, call.args, strict=False) for call in calls_of(source.tree, getattr(scope, "name", ""))]
     given = [source.of(value) for pairs in passed for name, value in pairs if name in owners]
     texts = [code] if code else [f"{owner}.train()" for owner in dict.fromkeys([*given, *owners])]
     for statement in backwards(source, at):
-        holders = [one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While | ast.FunctionDef)]
+        holders = [
+            outer for outer in source.ancestors(statement) if isinstance(outer, ast.For | ast.While | ast.FunctionDef)
+        ]
         for text, holder in ((text, holder) for text in texts for holder in holders):
             # Another function does not know a local variable, and at the start of its own one it is not bound yet.
             name, place = text.partition(".")[0], source.scope(statement)
@@ -246,8 +252,8 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
     # After another call, such as one for an inner gradient, it could cut the graph of this round.
     named = values_of(values_of(fault.sentence).get("place", ""))
     again = source.statements_at(named["line"]) if named.keys() == {"line"} and "detach" in code else []
-    for statement in (one for one in backwards(source, at) if one in again):
-        loop = next((one for one in source.ancestors(statement) if isinstance(one, ast.For | ast.While)), at)
+    for statement in (backward for backward in backwards(source, at) if backward in again):
+        loop = next((outer for outer in source.ancestors(statement) if isinstance(outer, ast.For | ast.While)), at)
         if isinstance(loop, ast.For | ast.While) and loop not in source.ancestors(at):
             if source.stands_alone(at) and not _DRAWN.search(source.of(at)):
                 yield (source.delete(at), source.insert_before(loop.body[0], source.of(at)))
@@ -269,11 +275,11 @@ def _compute_in_reader(source: EditableSource, at: ast.stmt) -> Iterator[Edits]:
     local = {argument.arg for argument in source.nodes(ast.arg, scope)} | names_bound(scope)
     used = [name for name in source.nodes(ast.Name, at.value) if name.id in local - {"self"}]
     text = source.apply_to(at, [source.insert(name, "self.") for name in used])
-    lines = [f"self.{name} = {name}" for name in sorted({one.id for one in used})]
+    lines = [f"self.{name} = {name}" for name in sorted({name.id for name in used})]
     kept = f"{source.newline}{source.indent(at)}".join(lines)
     for method in source.block(scope):  # type: ignore[arg-type]
         if isinstance(method, ast.FunctionDef) and method is not scope:
-            readers = [one for one in method.body if source.of(at.targets[0]) in paths_in(one, ast.Load)]
+            readers = [reader for reader in method.body if source.of(at.targets[0]) in paths_in(reader, ast.Load)]
             here = source.replace(at, kept) if kept else source.delete(at)
             yield from ((here, source.insert_before(reader, text)) for reader in readers[:1])
 
@@ -297,7 +303,7 @@ def _reparametrize(source: EditableSource, at: ast.stmt, fault: GraphFault) -> I
 
 def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Replace values of 0 in front of a root or logarithm, whose derivative is infinite there."""
-    for call in (one for one in calls(at) if called(one) in ("sqrt", "rsqrt", "log") and not one.keywords):
+    for call in (call for call in calls(at) if called(call) in ("sqrt", "rsqrt", "log") and not call.keywords):
         value = call.args[0] if call.args else getattr(call.func, "value", None)
         if value is not None:
             yield (source.append(value, ".clamp(min=1e-12)"),)
@@ -372,13 +378,15 @@ def _register_once(source: EditableSource, at: ast.stmt, fault: GraphFault) -> I
     """Move the statement that registers a hook before the loop that calls backward."""
     chain = [at, *(node for node in source.ancestors(at) if isinstance(node, ast.stmt))]
     for inner, loop in zip(chain, chain[1:], strict=False):
-        if isinstance(loop, ast.For | ast.While) and not any(one in ast.walk(inner) for one in backwards(source, at)):
+        if isinstance(loop, ast.For | ast.While) and not any(
+            backward in ast.walk(inner) for backward in backwards(source, at)
+        ):
             yield source.delete(inner), source.insert_before(loop, source.dedented(inner))
 
 
 def _add_term(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Add the term that the change names to a loss on which a later statement of the block calls backward."""
-    for statement in (one for one in backwards(source, at) if one in source.after(at)):
+    for statement in (backward for backward in backwards(source, at) if backward in source.after(at)):
         for call in calls_of(statement, "backward"):
             if isinstance(call.func, ast.Attribute):
                 yield (source.replace(call.func.value, f"({source.of(call.func.value)} + {code_in(fault)})"),)

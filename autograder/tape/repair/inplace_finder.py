@@ -59,7 +59,9 @@ def targets(source: EditableSource, statement: ast.stmt) -> Iterator[tuple[ast.A
     if isinstance(statement, ast.AugAssign):
         yield statement, statement.target
     if isinstance(statement, ast.Assign):
-        yield from ((statement, one) for one in statement.targets if isinstance(one, ast.Subscript) or is_data(one))
+        yield from (
+            (statement, target) for target in statement.targets if isinstance(target, ast.Subscript) or is_data(target)
+        )
     for call in calls(statement):
         name = called(call)
         if not name.endswith("_") or name.startswith("_") or name.endswith("__") or name in NO_WRITES:

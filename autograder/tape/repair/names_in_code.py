@@ -68,7 +68,7 @@ def unread_in(scope: ast.AST) -> list[str]:
     loop_names = set().union(*(names_bound(node.target) for node in nodes if isinstance(node, ast.For)))
     statements = [node for node in nodes if isinstance(node, ast.stmt)]
     found = []
-    for statement in (one for one in statements if isinstance(one, ast.Assign)):
+    for statement in (node for node in statements if isinstance(node, ast.Assign)):
         if bound := {ast.unparse(target) for target in statement.targets} & loop_names:
             below = [other for other in statements if other.lineno > (statement.end_lineno or statement.lineno)]
             found += sorted(bound - set().union(*map(names_loaded, below)))
@@ -86,8 +86,8 @@ def inside(scope: ast.AST) -> Iterator[ast.AST]:
 def unbound_names(text: str) -> set[str]:
     """Return the names that a source reads and binds neither where it reads them nor at the top level."""
     table = symtable.symtable(text, "candidate", "exec")
-    bound = {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
-    read = {one.get_name() for one in _symbols(table) if one.is_global() and one.is_referenced()}
+    bound = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    read = {symbol.get_name() for symbol in _symbols(table) if symbol.is_global() and symbol.is_referenced()}
     return read - bound - set(dir(builtins))
 
 

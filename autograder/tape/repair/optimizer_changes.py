@@ -27,7 +27,7 @@ def code_in(fault: GraphFault) -> str:
 
 def backwards(source: EditableSource, at: ast.stmt) -> list[ast.stmt]:
     """Return the statements that call backward, the last one above `at` first."""
-    simple = [one for one in source.statements() if isinstance(one, ast.Expr | ast.Assign) and calls_backward(one)]
+    simple = [node for node in source.statements() if isinstance(node, ast.Expr | ast.Assign) and calls_backward(node)]
     return sorted(simple, key=lambda statement: (statement.lineno > at.lineno, -statement.lineno))
 
 
@@ -37,8 +37,8 @@ def optimizers(source: EditableSource) -> Iterator[tuple[ast.Assign, ast.expr]]:
     A function to which it is passed may call it by another name.
     """
     stepped = _stepped(source)
-    given = (one for call in source.nodes(ast.Call) for one in (*call.args, *(key.value for key in call.keywords)))
-    passed = {source.of(one) for one in given if isinstance(one, ast.Name | ast.Attribute)}
+    given = (node for call in source.nodes(ast.Call) for node in (*call.args, *(key.value for key in call.keywords)))
+    passed = {source.of(node) for node in given if isinstance(node, ast.Name | ast.Attribute)}
     for node in source.nodes(ast.Assign):
         name = ast.unparse(node.targets[0])
         if isinstance(node.value, ast.Call) and node.value.args:
@@ -72,7 +72,9 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
     is_tensor = id_of(fault.change) == "optimizer.make_parameter"
     kind = "Parameter" if is_tensor or (value is not None and "Parameter(" in source.of(value)) else "Module"
     if isinstance(value, ast.Call) and called(value) == "append" and isinstance(value.func, ast.Attribute):
-        lists = [one for one in source.bindings(source.of(value.func.value)) if isinstance(one.value, ast.List)]
+        lists = [
+            binding for binding in source.bindings(source.of(value.func.value)) if isinstance(binding.value, ast.List)
+        ]
         yield from ((source.replace(made.value, f"torch.nn.{kind}List()"),) for made in lists)
     yield from _hold_others(source, at, fault)
     if isinstance(value, ast.Call) and called(value) == "register_buffer" and len(value.args) == 2:
@@ -117,7 +119,7 @@ def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
         if at in steps:
             yield (source.delete(clear), source.insert_after(at, source.of(clear)))
     for step in steps:
-        for outer in (one for one in around if one in source.before(step)):
+        for outer in (loop for loop in around if loop in source.before(step)):
             yield (source.delete(step), source.insert_before(outer, source.of(step)))
 
 
@@ -140,14 +142,14 @@ def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
     # The optimizer that the change names, or else the one whose step comes next, is most likely the right one.
     for name in sorted(names, key=lambda name: name != named):
         yield (source.insert_before(at, f"{name}.zero_grad()"),)
-    simple = [one for one in source.statements() if one is not at and not hasattr(one, "body")]
-    yield tuple(source.insert_after(one, f"{leaf}.grad = None") for one in simple if (leaf := _updated_leaf(one)))
+    simple = [node for node in source.statements() if node is not at and not hasattr(node, "body")]
+    yield tuple(source.insert_after(node, f"{leaf}.grad = None") for node in simple if (leaf := _updated_leaf(node)))
     # Several backward calls may be meant to add up before each step.
-    for step in (one for one in source.statements() if isinstance(one, ast.Expr) and one not in source.block(at)):
+    for step in (node for node in source.statements() if isinstance(node, ast.Expr) and node not in source.block(at)):
         if (owner := re.fullmatch(r"([\w.]+)\.step\(\)", source.of(step))) and owner[1] in names:
             yield (source.insert_after(step, f"{owner[1]}.zero_grad()"),)
     leaf = code.partition(".grad")[0]
-    yield from ((source.insert_after(one, code),) for one in simple if leaf and f"{leaf}.grad" in ast.unparse(one))
+    yield from ((source.insert_after(node, code),) for node in simple if leaf and f"{leaf}.grad" in ast.unparse(node))
 
 
 def _updated_leaf(statement: ast.stmt) -> str:
@@ -164,10 +166,10 @@ def _names_of_optimizers(source: EditableSource, at: ast.stmt) -> list[str]:
     An optimizer is made in this file, or its step without arguments is in the function of the line.
     """
     # A scheduler has the method, too.
-    bound = [one for one in source.nodes(ast.Assign) if "scheduler" not in ast.unparse(one.value).lower()]
-    texts = [ast.unparse(one) for one in bound if "optim" in ast.unparse(one.value)]
+    bound = [node for node in source.nodes(ast.Assign) if "scheduler" not in ast.unparse(node.value).lower()]
+    texts = [ast.unparse(node) for node in bound if "optim" in ast.unparse(node.value)]
     targets = {name for text in texts for name in text.partition(" = ")[0].strip("()").split(", ")}
-    made = {ast.unparse(one.targets[0]) for one, _ in optimizers(source) if one in bound}
+    made = {ast.unparse(node.targets[0]) for node, _ in optimizers(source) if node in bound}
     steps = sorted(calls_of(source.tree, "step"), key=lambda call: (call.lineno < at.lineno, call.lineno))
     function = source.scope(at)
     beside = [step for step in calls_of(function, "step") if function is not source.tree and not step.args]
@@ -225,7 +227,7 @@ def _copy_values(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
             yield (source.insert(argument, ".clone()", after=True),)
     yield from ((_cloned(source, call),) for call in calls_of(at, "state_dict"))
     yield from ((source.insert(call, ".clone()", after=True),) for call in calls_of(at, "detach"))
-    for node in (one for one in source.nodes(ast.Attribute, at) if one.attr == "data"):
+    for node in (attribute for attribute in source.nodes(ast.Attribute, at) if attribute.attr == "data"):
         if isinstance(node.ctx, ast.Load):
             yield (source.insert(node, ".clone()", after=True),)
         elif isinstance(at, ast.Assign):

@@ -251,9 +251,13 @@ def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
         if search.is_almost_late():
             return
         changed, verdict = search.factory.make(failed.text), search.verdict_of(failed.text)
-        others = [one for one in editable_files(ProgramFactory(changed, search.factory.make), verdict) if one.imported]
+        others = [
+            source
+            for source in editable_files(ProgramFactory(changed, search.factory.make), verdict)
+            if source.imported
+        ]
         seconds = [search_of(factory, verdict) for factory in others if factory.file != search.factory.file]
-        found = [(one.factory, fix) for one in seconds for fix in one.find(one.factory.source, verdict)]
+        found = [(second.factory, fix) for second in seconds for fix in second.find(second.factory.source, verdict)]
         if found:
             yield from (((search.factory, failed), second) for second in found)
             return

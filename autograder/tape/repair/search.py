@@ -92,7 +92,7 @@ class Search:
             self.scope = replace(self.scope, calls=len(intended.calls))
         if len(plain.calls) == 1 and knows_gradients(self.verdict):
             right = right_derivatives(self.verdict).values()
-            return Reference(plain, intended, tuple(torch.tensor(one, dtype=torch.float64) for one in right))
+            return Reference(plain, intended, tuple(torch.tensor(gradient, dtype=torch.float64) for gradient in right))
         return Reference(plain, intended, contradicted=self.is_refuted)
 
     def run_intended(self, plain: TrialRun) -> IntendedRun:
@@ -202,7 +202,9 @@ class Search:
         for found in sorted(self.changing, key=lambda trial: (trial.is_pair, trial.lines, trial.rank)):
             if len(proven) == CHANGING or current_budget().is_spent:
                 break
-            if not (proven and found.is_pair) and not any(is_like(found.candidate, one.candidate) for one in proven):
+            if not (proven and found.is_pair) and not any(
+                is_like(found.candidate, earlier.candidate) for earlier in proven
+            ):
                 seen = self.verdict_of(found.text)
                 proven += [found] if seen.outcome == "correct" and not self.is_undecided(seen) else []
         return proven
@@ -263,7 +265,7 @@ class Search:
         program = BrokenProgram(EditableSource(text), verdict, self.factory.file)
         proposed = changed_texts(program)
         if self.is_refuted:
-            proposed = iter(sorted(proposed, key=lambda one: self.needs_differences(one[2])))
+            proposed = iter(sorted(proposed, key=lambda change: self.needs_differences(change[2])))
         for rank, candidate, changed in proposed:
             if changed not in self.texts:
                 self.texts.add(changed)
@@ -306,7 +308,7 @@ class Search:
     def is_almost_late(self) -> bool:
         """Return whether the remaining time is reserved for proving changes of the computation, or suggestions for faults."""
         first = self.others[0] if self.others else self
-        is_any_to_prove = any(one.changing for one in (self, *self.others)) or bool(first.verdict.graph_faults)
+        is_any_to_prove = any(search.changing for search in (self, *self.others)) or bool(first.verdict.graph_faults)
         return current_budget().is_spent or (is_any_to_prove and current_budget().left < RESERVE * first.time)
 
 
@@ -317,13 +319,15 @@ def derivatives_answer(verdict: Verdict) -> str:
 
 def knows_gradients(verdict: Verdict) -> bool:
     """Return whether a verdict knows a correct gradient, unless finite differences did not have to give it."""
-    known = any(one.true is not None or one.off is not None for one in verdict.gradients.values())
+    known = any(gradient.true is not None or gradient.off is not None for gradient in verdict.gradients.values())
     return known or derivatives_answer(verdict) != "not known"
 
 
 def right_derivatives(verdict: Verdict) -> dict[str, list[Any] | float]:
     """Return the correct gradients of the verdict by name; of two correct values, that of the computed loss, which a fix keeps."""
-    listed = {name: one.true if one.ran is None else one.ran for name, one in verdict.gradients.items()}
+    listed = {
+        name: gradient.true if gradient.ran is None else gradient.ran for name, gradient in verdict.gradients.items()
+    }
     return {name: right for name, right in listed.items() if right is not None}
 
 

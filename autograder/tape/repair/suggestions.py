@@ -40,12 +40,14 @@ def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, pro
     holder = factory_in(factory, fault.place.file)
     if holder is None:
         return fault
-    alike = [one for one in verdict.graph_faults if (one.kind, one.place.file) == (fault.kind, fault.place.file)]
+    alike = [
+        other for other in verdict.graph_faults if (other.kind, other.place.file) == (fault.kind, fault.place.file)
+    ]
     for text in islice(_changed_texts(EditableSource(holder.source), fault, alike), TRIED):
         seen = None if prove is None or current_budget().is_spent else prove(holder.make(text))
         is_run = seen is not None and _fixes_fault(seen, fault, verdict)
         is_refuted = seen and (
-            any(one.kind == fault.kind for one in seen.graph_faults) or (seen.error and seen.error.line)
+            any(other.kind == fault.kind for other in seen.graph_faults) or (seen.error and seen.error.line)
         )
         if seen is None or is_run or (current_budget().is_spent and not is_refuted):
             diff = as_diff(holder.written(holder.source), holder.written(text), holder.file)
@@ -80,7 +82,7 @@ def _changed_texts(source: EditableSource, fault: GraphFault, alike: list[GraphF
         return [edits for at in source.statements_at(fault.place.line) for edits in change(source, at, fault)]
 
     joint = [sum(edits, ()) for edits in zip(*map(edits_for, alike), strict=False)] if len(alike) > 1 else []
-    names = [{tensor.name for tensor in one.tensors} for one in alike]
+    names = [{tensor.name for tensor in other.tensors} for other in alike]
     is_shared = names[1:] == names[:-1]  # each line takes a part of the gradient
     unbound = unbound_names(source.text)
     for edits in (*joint, *edits_for(fault)) if is_shared else (*edits_for(fault), *joint):

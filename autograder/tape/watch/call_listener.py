@@ -104,7 +104,7 @@ def is_own(file: str) -> bool:
 
 def own_frames(frame: FrameType) -> list[FrameType]:
     """Return the frames of the user's code from `frame` outwards, outermost first."""
-    return [one for one, _ in walk_stack(frame) if is_own(one.f_code.co_filename)][::-1]
+    return [outer for outer, _ in walk_stack(frame) if is_own(outer.f_code.co_filename)][::-1]
 
 
 MOST = 1 << 20

@@ -63,8 +63,8 @@ class JobWatch(ContextDecorator):
             session.watchers.append(self)
             listener = session.listener()
             if self.bytes:
-                for one in session.listeners.values():
-                    one.made = keep_samples
+                for other in session.listeners.values():
+                    other.made = keep_samples
             if listener.absent():
                 listener.listen()
             listener.users += 1
@@ -305,7 +305,9 @@ class WatchSession:
 
     def _post_mortem(self, frame: Any) -> PostMortem:
         here = self.listeners.get(threading.get_ident())
-        nodes = [one.nodes for one in sorted(self.listeners.values(), key=lambda one: one is not here)]
+        nodes = [
+            listener.nodes for listener in sorted(self.listeners.values(), key=lambda listener: listener is not here)
+        ]
         return PostMortem(self.sites, nodes, self.writes, own_frames(frame))
 
     def _raised(self, roots: tuple[Any, ...], asked: tuple[Any, ...], error: Exception, frame: Any) -> None:

@@ -53,7 +53,9 @@ def is_close(got: Any, true: Any) -> bool:
 
 def is_wrong(gradient: Gradient) -> bool:
     """Return whether a leaf's gradient differs from the right one; False if that is unknown."""
-    return gradient.true is not None and any(not is_close(one.got, one.true) for one in list_elements(gradient))
+    return gradient.true is not None and any(
+        not is_close(element.got, element.true) for element in list_elements(gradient)
+    )
 
 
 def is_finite(gradient: Gradient) -> bool:

@@ -387,7 +387,11 @@ class Sentences:
             parts.append(translated("A proven repair, line {line}: {code}", line=proven.line, code=after))
         if verdict.error:
             parts.append(f"{verdict.error.type}: {self._error(220)}")
-        wrong = [(name, one) for name, one in verdict.gradients.items() if one.got is not None and is_wrong(one)]
+        wrong = [
+            (name, gradient)
+            for name, gradient in verdict.gradients.items()
+            if gradient.got is not None and is_wrong(gradient)
+        ]
         for name, gradient in reversed(wrong):
             got, right = short_values(gradient.got), short_values(gradient.true)
             named = gradient_name(name, gradient)

@@ -33,8 +33,10 @@ def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `ctx.x = x` with `ctx.save_for_backward(x)`, and save a copy if x is modified later."""
     for forward in methods(program.source, "forward", "setup_context"):
         context = (forward.args.args or [ast.arg("ctx")])[0].arg
-        found = (one for one in program.source.nodes(ast.Assign, forward) if isinstance(one.targets[0], ast.Attribute))
-        stashes = [one for one in found if ast.unparse(one.targets[0]).startswith(f"{context}.")]
+        found = (
+            node for node in program.source.nodes(ast.Assign, forward) if isinstance(node.targets[0], ast.Attribute)
+        )
+        stashes = [node for node in found if ast.unparse(node.targets[0]).startswith(f"{context}.")]
         if not stashes:
             continue
         for copy in ("", ".clone()"):
@@ -46,7 +48,7 @@ def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
 def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
     """Return the methods with these names in subclasses of `torch.autograd.Function`."""
     classes = source.nodes(ast.ClassDef)
-    bodies = [one.body for one in classes if any(ast.unparse(base).endswith("Function") for base in one.bases)]
+    bodies = [class_.body for class_ in classes if any(ast.unparse(base).endswith("Function") for base in class_.bases)]
     found = [statement for body in bodies for statement in body if isinstance(statement, ast.FunctionDef)]
     return [method for method in found if method.name in names]
 
@@ -76,7 +78,7 @@ def backward_context(function: ast.AST) -> str:
 def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `ctx.save_for_backward(x)` with `ctx.save_for_backward(x.clone())`."""
     for call in calls_of(program.source.tree, "save_for_backward"):
-        edits = tuple(program.source.append(one, ".clone()") for one in call.args)
+        edits = tuple(program.source.append(node, ".clone()") for node in call.args)
         yield Candidate("clone before the save", edits)
 
 

@@ -80,10 +80,10 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, Edits]]:
 
 def carried_attributes(source: EditableSource) -> Iterator[tuple[str, ast.stmt]]:
     """Yield the attributes of `self` that a method reads before it assigns them, with the statement that reads them."""
-    for method in (one for one in source.statements() if isinstance(one, ast.FunctionDef)):
+    for method in (node for node in source.statements() if isinstance(node, ast.FunctionDef)):
         for name in carried_names(method):
             if name.startswith("self."):
-                yield name, next(one for one in method.body if name in paths_in(one, ast.Load))
+                yield name, next(reader for reader in method.body if name in paths_in(reader, ast.Load))
 
 
 def detach_if_set(source: EditableSource, name: str, reader: ast.stmt, text: str) -> Edit:
@@ -95,7 +95,7 @@ def of_functions(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the outer variables that a function computes from their previous values."""
     for outer in source.nodes(ast.Global) + source.nodes(ast.Nonlocal):
         rest = source.after(outer)
-        stored, read = (set().union(*(paths_in(one, how) for one in rest)) for how in (ast.Store, ast.Load))
+        stored, read = (set().union(*(paths_in(node, how) for node in rest)) for how in (ast.Store, ast.Load))
         for name in sorted({*outer.names} & stored & read):
             for text in detached(name):
                 yield name, (source.insert_after(outer, text),)
@@ -146,25 +146,25 @@ def uses_in_losses(program: BrokenProgram, most: int = 2) -> Iterator[tuple[ast.
     source = program.source
     for last in program.at(program.error_lines) if program.verdict.outcome == "raises-backward" else ():
         block = source.block(last)
-        calls = [one for one in (*source.before(last), last) if calls_backward(one)]
+        calls = [user for user in (*source.before(last), last) if calls_backward(user)]
         for call in reversed(calls[-most:] if len(calls) > 1 else ()):
             for statement in computing(source, call):
-                others = [one for one in block if one is not statement and isinstance(one, ast.Assign)]
+                others = [other for other in block if other is not statement and isinstance(other, ast.Assign)]
                 made = set().union(*map(names_bound, others))
-                yield from ((one, statement) for one in used_names(source, statement) if one.id in made)
+                yield from ((name, statement) for name in used_names(source, statement) if name.id in made)
 
 
 def recompute_shared(program: BrokenProgram) -> Iterator[Candidate]:
     """Compute `d = D(z)` again before the second loss uses `d`, from `z.detach()`: that loss still trains D."""
     source = program.source
     for name, user in uses_in_losses(program, 1):
-        others = [one for one in source.block(user) if one is not user]
-        for maker in others if any(name.id in names_loaded(one) for one in others) else ():
+        others = [other for other in source.block(user) if other is not user]
+        for maker in others if any(name.id in names_loaded(other) for other in others) else ():
             if not isinstance(maker, ast.Assign) or not isinstance(value := maker.value, ast.Call) or value.keywords:
                 continue
             is_maker = [source.of(target) for target in maker.targets] == [name.id]
-            if is_maker and all(isinstance(one, ast.Name) for one in value.args):
-                given = ", ".join(f"{source.of(one)}.detach()" for one in value.args)
+            if is_maker and all(isinstance(node, ast.Name) for node in value.args):
+                given = ", ".join(f"{source.of(node)}.detach()" for node in value.args)
                 message = Message(
                     "change.computed_again|{name} is computed again for the second loss, and no gradient of it flows into "
                     "what {name} was computed from.", name=name.id,
@@ -177,7 +177,7 @@ def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
     """Return the assignments in the block of a backward call that lead to its roots, closest first."""
     backwards = [call.func for call in calls_of(last, "backward")]
     wanted = {name.id for function in backwards for name in source.nodes(ast.Name, function)}
-    earlier = [one for one in source.block(last) if isinstance(one, ast.Assign) and one.lineno <= last.lineno]
+    earlier = [node for node in source.block(last) if isinstance(node, ast.Assign) and node.lineno <= last.lineno]
     return needed_for(wanted, earlier)
 
 

@@ -18,7 +18,11 @@ def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
     for statement, name in program.saving_statements:
         found = operands(program.source, statement)
         named = [operand for operand in found if reads(program.source, operand, name)]
-        for group in [named, *([one] for one in found if one not in named), *([found] if len(found) > 2 else [])]:
+        for group in [
+            named,
+            *([operand] for operand in found if operand not in named),
+            *([found] if len(found) > 2 else []),
+        ]:
             if group:
                 yield Candidate("clone before the save", add_clones(program.source, group))
 
@@ -98,8 +102,8 @@ def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
             name, around = write.name, source.loops(write.statement)
             targets = [outer.target for outer in around if isinstance(outer, ast.For)]
             is_loop_variable = any(name in paths_in(target, ast.Store) for target in targets)
-            below = [one for one in source.block(write.statement) if one.lineno > write.statement.lineno]
-            is_read_later = any(name in paths_in(one, ast.Load) for one in below)
+            below = [node for node in source.block(write.statement) if node.lineno > write.statement.lineno]
+            is_read_later = any(name in paths_in(node, ast.Load) for node in below)
             # A copy that only the loop variable refers to reaches nothing.
             for place in [*reversed(around), write.statement] if is_read_later or not is_loop_variable else ():
                 yield Candidate("clone before the write", (source.insert_before(place, f"{name} = {name}.clone()"),))

@@ -27,9 +27,11 @@ def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
             if first is not None:
                 later = source.after(step)
                 between = later[: later.index(last)]
-                carried = [one for one in between if clears(one) or isinstance(one, MADE)]
+                carried = [node for node in between if clears(node) or isinstance(node, MADE)]
                 yield from moved_up(source, first, [*carried, last])
-                steps = [one for one in movable(program) if one in block and step.lineno <= one.lineno < last.lineno]
+                steps = [
+                    node for node in movable(program) if node in block and step.lineno <= node.lineno < last.lineno
+                ]
                 yield from restricted_to_inputs(source, steps or [step], last)
 
 
@@ -38,7 +40,7 @@ def first_of_earlier(block: list[ast.stmt]) -> ast.stmt | None:
     last = next((statement for statement in reversed(block) if calls_backward(statement)), None)
     if last is None:
         return None
-    above = (one for one in reversed(block[: block.index(last)]) if clears(one) or isinstance(one, MADE))
+    above = (node for node in reversed(block[: block.index(last)]) if clears(node) or isinstance(node, MADE))
     nearest = next(above, last)
     return nearest if clears(nearest) else last
 
@@ -52,7 +54,7 @@ def clears(statement: ast.stmt) -> bool:
 def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) -> Iterator[Candidate]:
     """Yield the move before a statement: once as it is, and once with `retain_graph=True` for the other loss."""
     removed = tuple(source.delete(statement) for statement in moving)
-    yield Candidate(KIND, (*removed, source.insert_before(first, "\n".join(source.dedented(one) for one in moving))))
+    yield Candidate(KIND, (*removed, source.insert_before(first, "\n".join(source.dedented(node) for node in moving))))
     for call in calls_of(moving[-1], "backward"):
         kept = source.apply_to(moving[-1], [source.add_argument(call, "retain_graph=True")])
         text = "\n".join([*(source.dedented(statement) for statement in moving[:-1]), kept])
@@ -68,11 +70,11 @@ def restricted_to_inputs(source: EditableSource, steps: list[ast.stmt], last: as
 
 def with_inputs(source: EditableSource, last: ast.stmt) -> Iterator[Edit]:
     """Yield the edit that restricts a backward call to the inputs that the following step trains."""
-    later = [one for statement in (last, *source.after(last)) for one in calls_of(statement, "step")]
+    later = [call for statement in (last, *source.after(last)) for call in calls_of(statement, "step")]
     for call in calls_of(last, "backward"):
-        following = (one.func for one in later if one.lineno > call.lineno and isinstance(one.func, ast.Attribute))
-        if (step := next(following, None)) is not None:
-            inputs = f'inputs=[p for group in {source.of(step.value)}.param_groups for p in group["params"]]'
+        following = (step.func for step in later if step.lineno > call.lineno and isinstance(step.func, ast.Attribute))
+        if (method := next(following, None)) is not None:
+            inputs = f'inputs=[p for group in {source.of(method.value)}.param_groups for p in group["params"]]'
             yield source.add_argument(call, inputs)
 
 
@@ -99,7 +101,7 @@ def inline_both_updates(program: BrokenProgram) -> Iterator[Candidate]:
 
 def _updates(function: ast.FunctionDef) -> bool:
     """Return whether a function calls backward in one statement and an optimizer's step in a later one, and all statements are calls."""
-    names = [called(call) if (call := sole_call(one)) else None for one in _body(function)]
+    names = [called(call) if (call := sole_call(node)) else None for node in _body(function)]
     return None not in names and names.count("backward") == 1 and "step" in names[names.index("backward") :]
 
 
@@ -115,7 +117,9 @@ def _inlined(helpers: dict[str, ast.FunctionDef], statement: ast.stmt) -> list[a
         return None
     names = [argument.arg for argument in helper.args.args]
     names = names[1:] if names[:1] == ["self"] else names
-    known = dict(zip(names, call.args, strict=False)) | {one.arg: one.value for one in call.keywords if one.arg}
+    known = dict(zip(names, call.args, strict=False)) | {
+        keyword.arg: keyword.value for keyword in call.keywords if keyword.arg
+    }
     if set(names) != known.keys():
         return None
     copies = [copy.deepcopy(statement.value) for statement in _body(helper) if isinstance(statement, ast.Expr)]
@@ -181,8 +185,10 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
         steps = "step" in called_in(statement)
         around = program.source.loops(statement) if not steps else []
         for loop in around:
-            inner = [one for one in around if loop in program.source.ancestors(one) and isinstance(one, ast.For)]
-            is_bound = any(names_bound(one.target) & names_loaded(statement) for one in inner)
+            inner = [
+                outer for outer in around if loop in program.source.ancestors(outer) and isinstance(outer, ast.For)
+            ]
+            is_bound = any(names_bound(outer.target) & names_loaded(statement) for outer in inner)
             if not is_bound and any(map(calls_backward, loop.body)):
                 holder = program.source.parents[statement]
                 is_if = isinstance(holder, ast.If) and len(holder.body) == 1 and not holder.orelse
@@ -194,8 +200,10 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
 def after_its_step(source: EditableSource, moving: ast.stmt, last: ast.stmt) -> ast.stmt:
     """Return the statement after which to move: a backward, or its step, if the moved ones clear the same gradients."""
     cleared = {source.of(call.func).replace("zero_grad", "step") for call in calls_of(moving, "zero_grad")}
-    following = takewhile(lambda one: not calls_backward(one), source.after(last))
-    return next((one for one in following for call in calls_of(one, "step") if source.of(call.func) in cleared), last)
+    following = takewhile(lambda node: not calls_backward(node), source.after(last))
+    return next(
+        (node for node in following for call in calls_of(node, "step") if source.of(call.func) in cleared), last
+    )
 
 
 def movable(program: BrokenProgram) -> list[ast.stmt]:
@@ -211,15 +219,17 @@ def right_before_backward(source: EditableSource) -> list[ast.stmt]:
     found = []
     for last in source.statements():
         if isinstance(last, ast.Expr) and calls_backward(last):
-            before_it = takewhile(lambda one: isinstance(one, ast.Expr), reversed(source.before(last)))
-            found += [one for one in before_it if not called_in(one) & NO_WRITE]
+            before_it = takewhile(lambda node: isinstance(node, ast.Expr), reversed(source.before(last)))
+            found += [node for node in before_it if not called_in(node) & NO_WRITE]
     return found
 
 
 def followed_by_backward(source: EditableSource, statement: ast.stmt) -> list[tuple[ast.stmt, ast.stmt]]:
     """Return each movable statement (this one or a block around it) with the statements after it that call backward."""
     scope = source.scope(statement)
-    around = [one for one in source.ancestors(statement) if isinstance(one, ast.stmt) and source.scope(one) is scope]
+    around = [
+        outer for outer in source.ancestors(statement) if isinstance(outer, ast.stmt) and source.scope(outer) is scope
+    ]
     return [(inner, other) for inner in [statement, *around] for other in source.after(inner) if calls_backward(other)]
 
 
@@ -241,7 +251,9 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
     """Compute a loss again for its second backward: directly before it, or at the start of the loop or function."""
     source = program.source
     for last in program.at(program.error_lines) if "second time" in program.verdict.error_message else ():
-        holders = [one for one in source.ancestors(last) if isinstance(one, ast.For | ast.While | ast.FunctionDef)]
+        holders = [
+            outer for outer in source.ancestors(last) if isinstance(outer, ast.For | ast.While | ast.FunctionDef)
+        ]
         carried = {name for loop in source.loops(last) for name in carried_names(loop)}
         for place in [last, *(holder.body[0] for holder in holders)]:
             yield from computed_before(source, place, last, "forward again for each backward", carried)
@@ -273,10 +285,10 @@ def last_assignments(source: EditableSource, place: ast.stmt, last: ast.stmt, co
     """Return the source of the last `count` assignments before `place` that `last` depends on."""
     scopes = [source.scope(last), *source.ancestors(last)]
     earlier = (node for node in source.nodes(ast.Assign) if node.lineno < last.lineno)
-    visible = [one for one in earlier if source.scope(one) in scopes and not creates_state(source, one)]
+    visible = [node for node in earlier if source.scope(node) in scopes and not creates_state(source, node)]
     visible.sort(key=lambda assignment: assignment.lineno)
-    needed = [one for one in needed_for(names_loaded(last), visible) if one.lineno < place.lineno]
-    return "\n".join(source.dedented(one) for one in reversed(needed[:count]))
+    needed = [node for node in needed_for(names_loaded(last), visible) if node.lineno < place.lineno]
+    return "\n".join(source.dedented(node) for node in reversed(needed[:count]))
 
 
 def needed_for(names: set[str], earlier: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -299,7 +311,7 @@ def creates_state(source: EditableSource, statement: ast.Assign) -> bool:
 
 def leading_to(program: BrokenProgram, last: ast.stmt) -> str:
     """Return the source of the assignments that used the old values and that `last` depends on."""
-    earlier = [one for one in program.source.before(last) if isinstance(one, ast.Assign | ast.AugAssign)]
+    earlier = [node for node in program.source.before(last) if isinstance(node, ast.Assign | ast.AugAssign)]
     stale: set[str] = set()
     reading = []
     for statement in earlier:
@@ -307,7 +319,7 @@ def leading_to(program: BrokenProgram, last: ast.stmt) -> str:
             stale |= names_bound(statement)
             reading.append(statement)
     needed = needed_for(names_loaded(last), reading)
-    return "\n".join(program.source.dedented(one) for one in reversed(needed)) if len(needed) <= LONGEST else ""
+    return "\n".join(program.source.dedented(node) for node in reversed(needed)) if len(needed) <= LONGEST else ""
 
 
 def uses_saved(program: BrokenProgram, statement: ast.stmt) -> bool:
@@ -317,7 +329,11 @@ def uses_saved(program: BrokenProgram, statement: ast.stmt) -> bool:
     names = {getattr(program.source.scope(saver), "name", None) for saver, _ in program.saving_statements} - {None}
     is_hidden = "forward" in names or any(harm.saved_at.file != program.file for harm in program.verdict.harms)
     called_here = called_in(statement)
-    defined = {one.name for one in program.source.statements() if isinstance(one, ast.FunctionDef | ast.ClassDef)}
+    defined = {
+        definition.name
+        for definition in program.source.statements()
+        if isinstance(definition, ast.FunctionDef | ast.ClassDef)
+    }
     others = names_loaded(statement) - defined - SIDE_EFFECTS
     return bool(called_here & names) or (is_hidden and bool(called_here & others))
 

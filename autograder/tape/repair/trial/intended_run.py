@@ -198,8 +198,8 @@ class UnusedGradients:
         """Yield the ids of the leaves that were modified since an earlier call, after this call's graph had read them."""
         first_read = reads(call)
         for leaf, key in zip(call.targets, call.keys, strict=False):
-            since = (one for one in self._calls if first_read.get(id(leaf), one.number) < one.number)
-            if any(one.keys.get(id(leaf), key) != key for one in since):
+            since = (call for call in self._calls if first_read.get(id(leaf), call.number) < call.number)
+            if any(call.keys.get(id(leaf), key) != key for call in since):
                 yield id(leaf)
 
 
@@ -292,10 +292,12 @@ class IntendedRun(TrialRun):
         # A call since then, as for an inner gradient of the same round, has walked a part that is to count.
         is_old = (any(seen.get(id(leaf), key) != key for leaf, key in pairs) for _, seen in earlier)
         common = set[Any]().union(*(walked for (walked, _), old in zip(earlier, is_old, strict=True) if old))
-        below = {one for node in nodes - common for one, _ in node.next_functions}
+        below = {following for node in nodes - common for following, _ in node.next_functions}
         # A leaf that only the new part reads, as the discriminator's between two losses of a GAN, has its present value.
         modified = [leaf for leaf, key in pairs if any(seen.get(id(leaf), key) != key for _, seen in earlier)]
-        read_by_both = set(map(id, leaves_among((), [one for node in common for one, _ in node.next_functions])))
+        read_by_both = set(
+            map(id, leaves_among((), [following for node in common for following, _ in node.next_functions]))
+        )
         stale = [leaf for leaf in modified if id(leaf) in read_by_both]
         read = set(map(id, leaves_among((), below)))
         only_common = [leaf for leaf in stale if id(leaf) not in read]

@@ -105,7 +105,7 @@ class Reference:
         """Return whether every leaf ends with its intended value and gradient, as far as these are known."""
         intended = self.intended
         pairs = ((intended.left, trial.left), (intended.settled, trial.settled))
-        left = any(all_in(one, two) and all_in(two, one, spare=intended.cleared_unused) for one, two in pairs)
+        left = any(all_in(first, two) and all_in(two, first, spare=intended.cleared_unused) for first, two in pairs)
         # Those of a target network are reached by no backward.
         averages = not intended.unreached.intersection(different(intended.values, trial.values))
         return not self.ran or (left and averages and self.keeps_values(trial))

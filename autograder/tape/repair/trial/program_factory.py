@@ -77,7 +77,9 @@ class LiveFunctions:
         self._outside = _outside(source)
         self._keys = {_position(code): key for key, code in _codes(source, file).items()}
         # `gc.get_objects` contains all functions: globals, methods, closures, and decorated functions.
-        self.functions = [one for one in gc.get_objects() if type(one) is types.FunctionType and self._key(one)]
+        self.functions = [
+            function for function in gc.get_objects() if type(function) is types.FunctionType and self._key(function)
+        ]
 
     def _key(self, function: types.FunctionType) -> _Key | None:
         code = function.__code__

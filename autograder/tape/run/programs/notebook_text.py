@@ -270,7 +270,7 @@ def notebook_text(content: str, file: str, cell: str | None = None, read: Callab
     """
     cells = _code_cells(content, file)
     last = len(cells) if cell is None else _number(cells, cell, file)
-    parts = [f"{HEADER}{number}]\n{read(source_of(one))}" for number, one in enumerate(cells[:last], 1)]
+    parts = [f"{HEADER}{number}]\n{read(source_of(cell))}" for number, cell in enumerate(cells[:last], 1)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -140,7 +140,11 @@ def _called(function: Callable[..., Any], module: types.ModuleType, shown: str) 
     """Call `function` without arguments, or with the return value of the module's `make()`, unpacked to match its parameters."""
     parameters = inspect.signature(function).parameters.values()
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    needed = [one.name for one in parameters if one.default is one.empty and one.kind not in optional]
+    needed = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind not in optional
+    ]
     if not needed:
         return function()
     make = module.__dict__.get("make")
