@@ -27,10 +27,10 @@ def __getattr__(name: str) -> object:
     require("explain")
     if name == "explain" and graded.is_graded():
         return graded.explain
-    found = getattr(importlib.import_module(_HOMES[name]), name)
+    value = getattr(importlib.import_module(_HOMES[name]), name)
     if name == "watch":  # a loop may use the name in each step, and the checks of `require` take 2 ms
-        globals()[name] = found
-    return found
+        globals()[name] = value
+    return value
 
 
 def load_ipython_extension(shell: Any) -> None:

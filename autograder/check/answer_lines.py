@@ -64,8 +64,8 @@ class AnswerLines:
 
     def replaced_write(self) -> NamedLine | None:
         """Return the first changed line that replaces a line with an in-place modification, or None."""
-        found = (number for number, before in self._replaced.items() if any(map(_WRITES.search, before)))
-        line = next(found, None)
+        lines = (number for number, before in self._replaced.items() if any(map(_WRITES.search, before)))
+        line = next(lines, None)
         message = Message("answer.original_writes_here|the original program has a line here that writes into memory")
         return None if line is None else self._place(line, message)
 
@@ -73,13 +73,13 @@ class AnswerLines:
     def _relevant(self) -> tuple[int, ...]:
         """The changed lines without those that only bind a name that no line reads."""
         read = {name for text in self.texts.values() for name in names_read(text)}
-        unread = {number for number in self.changed if (found := _name_bound(self.texts[number])) and found not in read}
+        unread = {number for number in self.changed if (bound := _name_bound(self.texts[number])) and bound not in read}
         return tuple(number for number in self.changed if number not in unread)
 
     def dropped(self) -> NamedLine | None:
         """Return the last line whose result is thrown away, or None; lines of the original program do not count."""
-        found = [number for number in self.changed or self.texts if is_thrown_away(self.texts[number])]
-        return self.describe(found[-1]) if found else None
+        lines = [number for number in self.changed or self.texts if is_thrown_away(self.texts[number])]
+        return self.describe(lines[-1]) if lines else None
 
     def before(self, line: int) -> NamedLine | None:
         """Return the changed line that a message about an unchanged line names first, or None.
@@ -101,13 +101,13 @@ class AnswerLines:
 
         `path` is the position in the returned object, such as "value[0]".
         """
-        found = return_statement(self.recording)
-        name = name_at(found[1], path) if found else ""
+        returned = return_statement(self.recording)
+        name = name_at(returned[1], path) if returned else ""
         ends = [node.value for text in self.original if isinstance(node := _statement(text), ast.Return)]
         is_known = any(name.partition(".")[0] in names_read(text) for text in self.original)
-        if found is None or not ends or not is_known or any(name_at(end, path) == name for end in ends):
+        if returned is None or not ends or not is_known or any(name_at(end, path) == name for end in ends):
             return None
-        return NamedLine(found[0].place, Message("line.gets_values|{name} gets its values here", name=path))
+        return NamedLine(returned[0].place, Message("line.gets_values|{name} gets its values here", name=path))
 
     def last_changed(self) -> NamedLine | None:
         """Return the line whose result is thrown away, else the last changed line; or None."""
@@ -244,11 +244,11 @@ def lines_of(program: Callable[..., Any]) -> tuple[str, ...]:
 def numbered_lines(text: str, name: str) -> dict[int, str]:
     """Return the lines of a definition by their number, stripped, without the first, empty lines and comments."""
     try:
-        found = next(node for node in ast.parse(text).body if getattr(node, "name", None) == name)
+        definition = next(node for node in ast.parse(text).body if getattr(node, "name", None) == name)
     except (SyntaxError, ValueError, StopIteration):
         return {}
-    lines = text.splitlines()[found.lineno : found.end_lineno]
-    stripped = {number: line.partition("  #")[0].strip() for number, line in enumerate(lines, found.lineno + 1)}
+    lines = text.splitlines()[definition.lineno : definition.end_lineno]
+    stripped = {number: line.partition("  #")[0].strip() for number, line in enumerate(lines, definition.lineno + 1)}
     return {number: line for number, line in stripped.items() if line and not line.startswith("#")}
 
 
@@ -281,14 +281,14 @@ def is_alias(line: str) -> bool:
 def target_of(line: str) -> str:
     """Return the name that a statement modifies, or ""."""
     node = _statement(line)
-    found: Any = node.target if isinstance(node, ast.AugAssign) else None
+    target: Any = node.target if isinstance(node, ast.AugAssign) else None
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-        found = node.targets[0]
+        target = node.targets[0]
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        found = node.value.func
-    while isinstance(found, ast.Attribute | ast.Subscript | ast.Call):
-        found = found.func if isinstance(found, ast.Call) else found.value
-    return found.id if isinstance(found, ast.Name) else ""
+        target = node.value.func
+    while isinstance(target, ast.Attribute | ast.Subscript | ast.Call):
+        target = target.func if isinstance(target, ast.Call) else target.value
+    return target.id if isinstance(target, ast.Name) else ""
 
 
 def names_read(line: str) -> list[str]:

@@ -106,8 +106,8 @@ class RecordedTrial:
     @cached_property
     def recording(self) -> Recording | None:
         """The recording of the answer; None if nothing is drawn here, recording fails, or it contains no tensor."""
-        found = self._recorded
-        return found if found and any(step.tensors or step.nodes or step.writes for step in found.steps) else None
+        steps = self._recorded.steps if self._recorded else ()
+        return self._recorded if any(step.tensors or step.nodes or step.writes for step in steps) else None
 
     @cached_property
     def _lines(self) -> AnswerLines | None:
@@ -135,10 +135,10 @@ class RecordedTrial:
         swapped = find_wrong_return(self.recording, name, right) if right else None
         if swapped is not None:
             return self._name(swapped)
-        found = find_other_values(self.recording, original) if original else None
-        found = found or self._lines.other_return(name) or line_of_value(self.recording, name)
-        mistimed = self._lines.mistimed_write(found.place.line) if found else None
-        return self._name(mistimed, alone=True) or self._name(found) or self.name_changed()
+        value = find_other_values(self.recording, original) if original else None
+        value = value or self._lines.other_return(name) or line_of_value(self.recording, name)
+        mistimed = self._lines.mistimed_write(value.place.line) if value else None
+        return self._name(mistimed, alone=True) or self._name(value) or self.name_changed()
 
     def name_changed(self) -> str:
         """Return a description of the last line that the original does not have, or ""; also for an answer without tensors."""
@@ -224,29 +224,29 @@ class RecordedTrial:
         if self.recording is not None and self.recording.verdict.outcome == "correct":
             show(without_inserted(self._with_expected(self.recording)))
 
-    def _with_expected(self, found: Recording) -> Recording:
+    def _with_expected(self, recording: Recording) -> Recording:
         """Return the recording with the check's gradients as the right ones."""
         right = {name: nested(gradient) for name, gradient in self._expected.gradients.items()}
         shown = {
             name: msgspec.structs.replace(gradient, true=right.get(name, gradient.true))
-            for name, gradient in found.verdict.gradients.items()
+            for name, gradient in recording.verdict.gradients.items()
         }
-        verdict = msgspec.structs.replace(found.verdict, gradients=shown)
+        verdict = msgspec.structs.replace(recording.verdict, gradients=shown)
         if verdict.outcome == "correct" and any(map(is_wrong, shown.values())):
             # The gradients belong to the values that the answer computes, but these are not the values of the task.
             verdict = msgspec.structs.replace(verdict, outcome="silently-wrong")
-        steps = self._forecast_of_task(found) if verdict.outcome == "silently-wrong" else found.steps
-        return msgspec.structs.replace(found, verdict=verdict, steps=steps)
+        steps = self._forecast_of_task(recording) if verdict.outcome == "silently-wrong" else recording.steps
+        return msgspec.structs.replace(recording, verdict=verdict, steps=steps)
 
-    def _forecast_of_task(self, found: Recording) -> tuple[Step, ...]:
+    def _forecast_of_task(self, recording: Recording) -> tuple[Step, ...]:
         """Return the steps; from the first named line on, the forecast is that backward will be silently wrong."""
-        missing = {write.place for write in unrecorded_writes(found)}
+        missing = {write.place for write in unrecorded_writes(recording)}
         places = {named.place for named in self._named} or missing
-        first = next((step.index for step in found.steps if step.place in places), len(found.steps))
+        first = next((step.index for step in recording.steps if step.place in places), len(recording.steps))
         wrong = Forecast("silently-wrong")
         return tuple(
             msgspec.structs.replace(step, forecast=wrong) if step.forecast and step.index >= first else step
-            for step in found.steps
+            for step in recording.steps
         )
 
 

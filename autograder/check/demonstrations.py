@@ -166,5 +166,5 @@ def _library_name(value: object) -> str | None:
     if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
         return None
     home, name = str(value.__module__), str(value.__name__)
-    found = getattr(sys.modules.get(home), name, None) if home != "__main__" else None
-    return f"{home}.{name}" if found is value else None
+    loaded = getattr(sys.modules.get(home), name, None) if home != "__main__" else None
+    return f"{home}.{name}" if loaded is value else None

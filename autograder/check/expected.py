@@ -50,26 +50,26 @@ def find_other_values(recording: Recording, original: Recording, as_listed: bool
     another way.
     """
     known, steps = _values_by_name(original, as_listed), recording.steps
-    found = [
+    others = [
         (first, name)
         for name, mine in _values_by_name(recording, as_listed).items()
         if name in known and mine[-1].values not in {value.values for value in known[name]}
         for first in [_first_other(mine, known[name])]
     ]
     order = {place: index for index, place in reversed(list(enumerate(step.place for step in steps)))}
-    if not found:
+    if not others:
         return None if as_listed else find_other_values(recording, original, as_listed=True)
-    place, name = min(found, key=lambda pair: order[pair[0]])
+    place, name = min(others, key=lambda pair: order[pair[0]])
     message = Message("expected.other_values|{name} gets other values here than in the original program", name=name)
     return NamedLine(place, message)
 
 
 def find_wrong_return(recording: Recording, path: str, right: Array) -> NamedLine | None:
     """Return the return statement of an answer if another name has the values that this one should return, else None."""
-    found, values = return_statement(recording), values_text(right.tensor())
-    if found is None or not values:
+    statement, values = return_statement(recording), values_text(right.tensor())
+    if statement is None or not values:
         return None
-    ended, returned = found
+    ended, returned = statement
     name, values = name_at(returned, path), _unsigned(values)
     by_name = {other: _unsigned(mine[-1].values) for other, mine in _values_by_name(recording).items()}
     if name not in by_name or by_name[name] == values or values not in by_name.values():
@@ -107,7 +107,7 @@ def _values_by_name(recording: Recording, as_listed: bool = True) -> dict[str, l
             now, before = values.get(tensor or 0), by_name.setdefault(name, [])
             if now is not None and (not before or before[-1].values != now):
                 before.append(NamedValue(now, step.place))
-    return {name: found for name, found in by_name.items() if found}
+    return {name: texts for name, texts in by_name.items() if texts}
 
 
 ROUNDS = 3  # several rounds with new inputs, so that an answer cannot pass by luck or by remembering a call
@@ -191,16 +191,16 @@ class Trials:
         call = msgspec.structs.replace(call, cotangents=cotangents)
         original = functools.cache(functools.partial(record_original, self._given, call))
         written = _written(call, values)
-        found = Expected(call, values, self._gradients(call), written, original=original, lines=self._lines)
+        expected = Expected(call, values, self._gradients(call), written, original=original, lines=self._lines)
         pulled = {
             name: array(generator.like(call.arguments[name].values.tensor()))
             for name in written
             if call.arguments[name].kind == "result"
         }
         if not pulled:
-            return found
+            return expected
         both = msgspec.structs.replace(call, memory_cotangents=pulled)
-        return replace(found, with_memory_cotangents=replace(found, call=both, gradients=self._gradients(both)))
+        return replace(expected, with_memory_cotangents=replace(expected, call=both, gradients=self._gradients(both)))
 
     def _values(self, call: Call) -> Report:
         """Return the right values of a call.
@@ -224,9 +224,9 @@ class Trials:
         """Return the gradient of (outputs · cotangents + memory · its cotangents) with respect to every leaf, result and parameter."""
 
         def objective(**moved: torch.Tensor) -> torch.Tensor:
-            found = self._values(_replace_inputs(call, moved))
-            pulled = [(found.outputs[name], cotangent) for name, cotangent in call.cotangents.items()]
-            pulled += [(found.after[name], cotangent) for name, cotangent in call.memory_cotangents.items()]
+            values = self._values(_replace_inputs(call, moved))
+            pulled = [(values.outputs[name], cotangent) for name, cotangent in call.cotangents.items()]
+            pulled += [(values.after[name], cotangent) for name, cotangent in call.memory_cotangents.items()]
             pulls = [(value.tensor() * cotangent.tensor()).sum() for value, cotangent in pulled]
             return torch.stack(pulls).sum() if pulls else torch.zeros(())
 

@@ -66,10 +66,10 @@ INDIRECT = (
 def require_without(exercise: str, used: tuple[str, ...], forbidden: tuple[str, ...], look_at: str) -> None:
     """Raise Incorrect if an answer uses a forbidden name, or a way to access one indirectly; if none is forbidden, return."""
     refused = (*forbidden, *INDIRECT) if forbidden else ()
-    if found := next((name for name in refused if name in used), ""):
+    if refusal := next((name for name in refused if name in used), ""):
         raise Incorrect.of(
             translated("{exercise}: this name is not allowed here", exercise=exercise),
-            saw=translated("{word} in your code", word=found),
+            saw=translated("{word} in your code", word=refusal),
             expected=translated("an answer without {words}", words=translated(", ").join(forbidden)),
             look_at=look_at,
         )

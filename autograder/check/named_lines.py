@@ -22,10 +22,10 @@ def line_of_value(recording: Recording, path: str) -> NamedLine | None:
 
     `path` is the position in the returned object, such as "value", "value[0]" or "value['loss']".
     """
-    found = return_statement(recording)
-    if found is None:
+    statement = return_statement(recording)
+    if statement is None:
         return None
-    ended, returned = found
+    ended, returned = statement
     places: dict[str, tuple[int | None, Place]] = {}
     for step in recording.steps[: ended.index + 1]:
         # When a function has returned, its names are unbound.

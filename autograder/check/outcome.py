@@ -69,15 +69,15 @@ class OutcomePlan(Plan):
     def compare(self, names: LearnerNames) -> None:
         """Run the student's program, and compare its outcome."""
         subject = find(names.subject, self.name)
-        found = subject.program()
-        if found.code == self.original_form:
+        program = subject.program()
+        if program.code == self.original_form:
             wanted = translated("your own program, with the outcome {outcome}", outcome=self.outcome)
             raise not_attempted(self.name, wanted)
-        require_without(self.name, found.words, self.without, self._where_to_look(subject))
-        if not found.outcome:
-            raise_unfinished(self.name, found.error, line_that_ran(found))
-        if found.outcome != self.outcome:
-            _refuse(self.name, subject, found, self.outcome)
+        require_without(self.name, program.words, self.without, self._where_to_look(subject))
+        if not program.outcome:
+            raise_unfinished(self.name, program.error, line_that_ran(program))
+        if program.outcome != self.outcome:
+            _refuse(self.name, subject, program, self.outcome)
         show_passed(self.name, translated(", the outcome is {outcome}", outcome=self.outcome))
 
     def _where_to_look(self, subject: Subject) -> str:
@@ -90,13 +90,13 @@ class OutcomePlan(Plan):
         return text
 
 
-def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcome) -> NoReturn:
+def _refuse(exercise: str, subject: Subject, program: ProgramText, outcome: Outcome) -> NoReturn:
     recording = subject.program_recording() if draws_here() else None
     named = _line_to_look_at(recording) if recording else None
     harm = next(iter(recording.verdict.harms), None) if recording else None
     wrong = Incorrect.of(
         translated("{exercise}: a different outcome", exercise=exercise),
-        saw=found.outcome + (f": {found.error.partition(' Hint: ')[0]}" if found.error else ""),
+        saw=program.outcome + (f": {program.error.partition(' Hint: ')[0]}" if program.error else ""),
         expected=outcome,
         look_at=(describe_line(named) if named else describe_harm(harm))
         or translated("which tensor backward needs, and what changes it undetected"),
@@ -104,7 +104,7 @@ def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcom
     if recording is not None:
         show_first(wrong)
         refusal = translated(
-            "the outcome is {found}; the task asks for {outcome}", found=found.outcome, outcome=outcome
+            "the outcome is {found}; the task asks for {outcome}", found=program.outcome, outcome=outcome
         )
         verdict = msgspec.structs.replace(recording.verdict, refusal=refusal, named=(named,) if named else ())
         show(msgspec.structs.replace(recording, verdict=verdict))

@@ -133,8 +133,8 @@ class _Prediction(Plan):
     def recording(self) -> Recording:
         return record_program(self.program)
 
-    def _show_right(self, found: str) -> None:
-        show_passed(self.name, translated(", it is {outcome}, as you predicted", outcome=found))
+    def _show_right(self, outcome: str) -> None:
+        show_passed(self.name, translated(", it is {outcome}, as you predicted", outcome=outcome))
         show_program(self.recording, self.program, from_start=True)
 
     def _refuse(self, wrong: Incorrect, guess: str) -> None:
@@ -312,10 +312,10 @@ def _describe_line(line: str, harms: tuple[Harm, ...]) -> str:
 def _normalize(line: str) -> str:
     """Return the tokens of a line of code without its comment, separated by single spaces; for other text, its words."""
     try:
-        found = list(tokenize.generate_tokens(io.StringIO(line.strip()).readline))
+        tokens = list(tokenize.generate_tokens(io.StringIO(line.strip()).readline))
     except (tokenize.TokenError, IndentationError, SyntaxError):
         return " ".join(line.partition("#")[0].split())
-    return " ".join(token.string for token in found if token.type != tokenize.COMMENT and token.string.strip())
+    return " ".join(token.string for token in tokens if token.type != tokenize.COMMENT and token.string.strip())
 
 
 def observed(

@@ -87,14 +87,14 @@ def raise_problem(exercise: str, problem: CallProblem, attempt: RecordedTrial) -
     if problem.type in ("KeyboardInterrupt", "TimeUp"):
         by_hand = translated("KeyboardInterrupt: stopped from outside")
         raise_unfinished(exercise, problem.message if problem.type == "TimeUp" else by_hand, where)
-    found = meaning_of(problem)
-    named = (attempt.describe_cause() if found in CAUSED_ELSEWHERE else "") or attempt.name_raised(problem)
-    look_at = named or (translated(found.look_at) if found.look_at else where)
+    meaning = meaning_of(problem)
+    named = (attempt.describe_cause() if meaning in CAUSED_ELSEWHERE else "") or attempt.name_raised(problem)
+    look_at = named or (translated(meaning.look_at) if meaning.look_at else where)
     text = problem.message.partition(" Hint: ")[0]
     raise Incorrect.of(
-        f"{exercise}: {translated(found.verdict)}",
+        f"{exercise}: {translated(meaning.verdict)}",
         saw=f"{problem.type}: {text}",
-        expected=translated(found.expected),
+        expected=translated(meaning.expected),
         look_at=look_at,
         judges_gradients=True,
     )

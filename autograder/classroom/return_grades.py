@@ -58,15 +58,15 @@ def _by_identifier(person: Person, known: Roster) -> str | None:
     """Return the student who has one of the person's identifiers, also as nbgrader's id."""
     marks = [(kind, person.known[kind]) for kind in KINDS if kind in person.known]
     marks += [("student", value) for _, value in marks]
-    return next((found[-1].student for mark in marks if (found := known.find(*mark))), None)
+    return next((people[-1].student for mark in marks if (people := known.find(*mark))), None)
 
 
 def _by_participant(person: Person, known: Roster, record: Mapping[str, CollectedSubmission]) -> str | None:
     """Return the student with this participant number if the names agree: in another assignment, Moodle's numbers differ."""
-    found = known.find("participant", person.known.get("participant", ""))
-    if not found:
+    people = known.find("participant", person.known.get("participant", ""))
+    if not people:
         return None
-    student = found[-1].student
+    student = people[-1].student
     name = record[student].name if student in record else ""
     return None if name and person.name and words_of(name) != words_of(person.name) else student
 

@@ -103,10 +103,10 @@ def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
     )
 
 
-def _every_answer_exists(lesson: str, text: Teaching, found: dict[str, AuthorExercise]) -> None:
+def _every_answer_exists(lesson: str, text: Teaching, exercises: dict[str, AuthorExercise]) -> None:
     for misconception in text.misconceptions:
         for name, wrong in misconception.shown_by.items():
-            known = {answer.name for answer in found[name].of_kind("wrong")} if name in found else set()
+            known = {answer.name for answer in exercises[name].of_kind("wrong")} if name in exercises else set()
             for missing in sorted(set(wrong) - known):
                 raise AuthorError(
                     f"teaching.toml: {lesson} has no wrong answer {missing!r} to {name}. Use the text of the cell's first line."

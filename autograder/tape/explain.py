@@ -81,8 +81,8 @@ def explain_program(
             elif unknown_outcome.is_foreign_error(recording):
                 changed = part
 
-        def with_notes(found: Recording) -> Recording:
-            return _with_notes(factory, found, error)
+        def with_notes(recording: Recording) -> Recording:
+            return _with_notes(factory, recording, error)
 
         has_repairs = repair and recording.verdict.outcome != "correct" and not _is_beyond_search(recording)
         if first is not None and (has_repairs or (repair and recording.verdict.graph_faults)):
@@ -236,9 +236,9 @@ def _with_fixes(
         verdict = suggested(verdict)  # a search would offer `retain_graph=True`, which leaves this fault
     is_mended = any(fault.was_run for fault in verdict.graph_faults)
     if has_repairs and not is_mended:
-        found = find_repairs(factory, verdict, prove)
-        notes, reason = (*verdict.notes, *found.notes), found.reason
-        verdict = structs.replace(verdict, fixes=found.fixes, notes=notes, runs=current_budget().runs)
+        repairs = find_repairs(factory, verdict, prove)
+        notes, reason = (*verdict.notes, *repairs.notes), repairs.reason
+        verdict = structs.replace(verdict, fixes=repairs.fixes, notes=notes, runs=current_budget().runs)
     verdict = verdict if is_mended else suggested(verdict)
     # A change for a graph fault that was run is a fix: a note that no fix was found would be false.
     is_explained = bool(verdict.graph_faults) and id_of(reason or "").startswith("fix.other_error")

@@ -165,10 +165,10 @@ def show(
         return picture
 
     def bundle_in(place: str) -> dict[str, str]:
-        found = mimebundle(recording, predict, place, counters)
-        if title and "text/html" in found:
-            found["text/html"] = f"<details><summary>{escape(title)}</summary>{found['text/html']}</details>"
-        return found
+        bundle = mimebundle(recording, predict, place, counters)
+        if title and "text/html" in bundle:
+            bundle["text/html"] = f"<details><summary>{escape(title)}</summary>{bundle['text/html']}</details>"
+        return bundle
 
     display_mimebundle(bundle_in, make_widget if recording.steps else None)
 

@@ -29,9 +29,9 @@ def forms_of(text: str) -> tuple[LineForm, ...]:
     """Return the forms of a statement, the original first; only the original if it cannot be switched."""
     source = EditableSource(text)
     statement = source.tree.body[0]
-    found = _forms_of_alias(source, statement) or _forms_of_write(text)
-    written = next((form for form in found if form.text == text), LineForm("as written", text))
-    others = [form for form in found if form.text != text and _is_python(form.text)]
+    forms = _forms_of_alias(source, statement) or _forms_of_write(text)
+    written = next((form for form in forms if form.text == text), LineForm("as written", text))
+    others = [form for form in forms if form.text != text and _is_python(form.text)]
     return (written, *others) if others else (LineForm("as written", text),)
 
 

@@ -82,14 +82,14 @@ def empty_scene(sentence: str, place: str = "") -> Scene:
 
 def _cards(program: PlayProgram, arrangement: Arrangement, is_run: bool) -> list[BoardCard]:
     """Return the cards of the program in order, with the keys of the lines as which they were run."""
-    found, line = [], 1
+    cards, line = [], 1
     for placed in arrangement.lines:
         card = _card(program, placed, arrangement.edits.get(placed.card, ""))
         if is_run:
             card.keys = [str(Key("line", line + i)) for i in range(len(card.lines))]
         line += len(card.lines)
-        found.append(card)
-    return found
+        cards.append(card)
+    return cards
 
 
 def _card(program: PlayProgram, placed: PlacedCard, edited: str = "") -> BoardCard:

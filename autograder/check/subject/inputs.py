@@ -104,9 +104,9 @@ class Generator:
         """
         drawn = {name: value for name, value in inputs.items() if isinstance(value, TensorInput)}
         for _ in range(TRIES):
-            found = {name: self._argument(value) for name, value in drawn.items()}
-            if decisive is None or decisive(**{name: argument.values.tensor() for name, argument in found.items()}):
-                return found
+            arguments = {name: self._argument(value) for name, value in drawn.items()}
+            if decisive is None or decisive(**{name: argument.values.tensor() for name, argument in arguments.items()}):
+                return arguments
         raise UndecisiveInputs(f"none of {TRIES} draws of the exercise's inputs satisfies its `decisive`")
 
     def like(self, tensor: torch.Tensor) -> torch.Tensor:

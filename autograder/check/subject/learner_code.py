@@ -89,7 +89,7 @@ def words(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return every name and attribute in a function's code, sorted; empty if it has no source."""
     if isinstance(function, type):
         members = [words(member) for member in vars(function).values() if inspect.isfunction(member)]
-        return tuple(sorted({word for found in members for word in found}))
+        return tuple(sorted({word for texts in members for word in texts}))
     try:
         return words_of(_definition(function))
     except (OSError, TypeError, SyntaxError):
@@ -98,7 +98,7 @@ def words(function: Callable[..., Any]) -> tuple[str, ...]:
 
 def functions_used(target: Callable[..., Any]) -> set[Callable[..., Any]]:
     """Return the functions and classes of the notebook that an answer uses, directly or through others."""
-    found: set[Callable[..., Any]] = set()
+    functions: set[Callable[..., Any]] = set()
     waiting = [target]
     while waiting:
         using = waiting.pop()
@@ -110,9 +110,9 @@ def functions_used(target: Callable[..., Any]) -> set[Callable[..., Any]]:
         for name in words(using):
             used = space.get(name)
             if (inspect.isfunction(used) or inspect.isclass(used)) and used.__module__ == target.__module__:
-                waiting += [] if used in found else [used]
-                found.add(used)
-    return found
+                waiting += [] if used in functions else [used]
+                functions.add(used)
+    return functions
 
 
 def words_of(tree: ast.AST) -> tuple[str, ...]:

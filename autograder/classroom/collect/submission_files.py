@@ -105,8 +105,8 @@ def like_name(path: str) -> str:
 
 def _copy(path: str) -> int:
     """Return the number that a browser or a system gave to a copy: 1 for "x (1).ipynb" and "x copy.ipynb", else 0."""
-    found = re.search(r"(?:\((\d+)\)|-(?:copy)?(\d{1,2})|[ -]copy ?(\d{0,2}))(?:\.\w+)*$", path, re.I)
-    return next((int(number or 1) for number in found.groups() if number is not None), 0) if found else 0
+    match = re.search(r"(?:\((\d+)\)|-(?:copy)?(\d{1,2})|[ -]copy ?(\d{0,2}))(?:\.\w+)*$", path, re.I)
+    return next((int(number or 1) for number in match.groups() if number is not None), 0) if match else 0
 
 
 def _may_be_notebook(path: str) -> bool:
@@ -210,18 +210,18 @@ def readable(
 
 
 def _flat(files: Mapping[str, DownloadedFile], notes: list[str]) -> dict[str, DownloadedFile]:
-    found: dict[str, DownloadedFile] = {}
+    flat: dict[str, DownloadedFile] = {}
     for path, file in files.items():
         if path.casefold().endswith(OTHER_ARCHIVES):
             notes.append(f"{printable(path)} is an archive that is not unpacked; only zips are")
         if not is_archive(path):
-            found[path] = file
+            flat[path] = file
             continue
         inside = unpacked(file, BUDGET)
         notes.extend(inside.notes)
         for packed in _without_common_folder(inside.files):
-            found.setdefault(packed.path, DownloadedFile(f"{file.path}/{packed.path}", packed.read))
-    return found
+            flat.setdefault(packed.path, DownloadedFile(f"{file.path}/{packed.path}", packed.read))
+    return flat
 
 
 def _without_common_folder(files: list[DownloadedFile]) -> list[DownloadedFile]:

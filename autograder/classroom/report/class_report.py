@@ -48,15 +48,15 @@ class ItemStatistics(msgspec.Struct, frozen=True):
 def item_statistics(points: Sequence[Sequence[float | None]], most: Sequence[float]) -> list[ItemStatistics]:
     """Return the statistics of each cell, given its maximum and each student's points; None, for a cell that waits, is ignored."""
     totals = [sum(cell_points or 0.0 for cell_points in row) for row in points]
-    found = []
+    items = []
     for number, highest in enumerate(most):
         attempts = [(row[number], total) for row, total in zip(points, totals, strict=True)]
         in_cell = [cell_points for cell_points, _ in attempts if cell_points is not None]
         rest = [total - cell_points for cell_points, total in attempts if cell_points is not None]
         is_known = highest and 2 * len(in_cell) >= len(points) > 0
         difficulty = statistics.fmean(in_cell) / highest if is_known else None
-        found.append(ItemStatistics(difficulty, _correlation(in_cell, rest)))
-    return found
+        items.append(ItemStatistics(difficulty, _correlation(in_cell, rest)))
+    return items
 
 
 def cronbach_alpha(points: Sequence[Sequence[float]]) -> float | None:

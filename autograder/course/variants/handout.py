@@ -55,15 +55,15 @@ def count_shared_answers(proven: Mapping[int, list[ProvenVariant]], pairs: int =
     """
     every = list(itertools.permutations(sorted(proven), 2))
     tried = random.Random(0).sample(every, min(pairs, len(every)))
-    found = [
+    shared = [
         (taken.id, taken.is_prediction, verdict_on(given.answers[0], taken.check, names, taker) is None)
         for giver, taker in tried
         for program, other in zip(proven[giver], proven[taker], strict=True)
         for names in [names_after(other.setup)]
         for given, taken in zip(program.exercises, other.exercises, strict=True)
     ]
-    exercises = {name: _count(fits for other, _, fits in found if other == name) for name, _, _ in found}
-    programs, predictions = (_count(fits for _, kind, fits in found if kind is each) for each in (False, True))
+    exercises = {name: _count(fits for other, _, fits in shared if other == name) for name, _, _ in shared}
+    programs, predictions = (_count(fits for _, kind, fits in shared if kind is each) for each in (False, True))
     return SharedAnswers(len(tried), programs, predictions, exercises)
 
 

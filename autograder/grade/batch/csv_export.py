@@ -80,7 +80,7 @@ def harmless_cell(value: Any) -> Any:
     """
     if not isinstance(value, str):
         return "" if value is None else str(value)
-    escaped = ESCAPED.sub(lambda found: _escape(found[0]), value)
+    escaped = ESCAPED.sub(lambda match: _escape(match[0]), value)
     shown = "".join(letter if letter.isprintable() else _escape(letter) for letter in escaped)
     return f"'{shown}" if LIKE_FORMULA.match(shown) else shown
 
@@ -88,7 +88,7 @@ def harmless_cell(value: Any) -> Any:
 def plain_cell(text: str) -> str:
     """Return the value of a cell that `harmless_cell` wrote: its inverse."""
     plain = text[1:] if text.startswith("'") and LIKE_FORMULA.match(text) else text
-    return CODE.sub(lambda found: chr(int(found[1] or found[2] or found[3], 16)), plain)
+    return CODE.sub(lambda match: chr(int(match[1] or match[2] or match[3], 16)), plain)
 
 
 def _escape(letter: str) -> str:

@@ -147,8 +147,8 @@ def error_html(output: NotebookNode) -> str:
     said = f"{output.ename}: {output.evalue}" if output.evalue else output.ename
     said = re.sub("^(LearnerError|StudentError): ", "", said)  # their messages are sufficient
     if stopped := TOO_LONG.search(said):
-        told = translated("Your code took too long: it was stopped after {seconds} seconds.", seconds=stopped[1])
-        return _message(told)
+        sentence = translated("Your code took too long: it was stopped after {seconds} seconds.", seconds=stopped[1])
+        return _message(sentence)
     if output.ename in VERDICTS:
         verdict, *rows = split_rows(output.evalue)
         shown = "".join(f'<span class="row">{_terminal(row)}</span>' for row in rows)

@@ -349,14 +349,14 @@ def plain_name(word: str) -> str:
 @functools.cache
 def _index(atlas: Atlas) -> dict[str, tuple[Operation, ...]]:
     """Return the operations by each of their names. A full name has priority over a part of another name."""
-    found: dict[str, list[Operation]] = {}
+    index: dict[str, list[Operation]] = {}
     for of_rank in zip(*map(_names, atlas.operations), strict=True):
         added: dict[str, list[Operation]] = {}
         for operation, names in zip(atlas.operations, of_rank, strict=True):
             for name in names:
                 added.setdefault(name, []).append(operation)
-        found = added | found
-    return {name: tuple(dict.fromkeys(operations)) for name, operations in found.items()}
+        index = added | index
+    return {name: tuple(dict.fromkeys(operations)) for name, operations in index.items()}
 
 
 def _names(operation: Operation) -> tuple[list[str], list[str], list[str]]:
@@ -417,7 +417,7 @@ def words_on_node(kind: str, *, advice: bool = True) -> str:
         operations = find_operations(load_atlas(), kind)
     except InputError:
         return ""
-    found = next((entry for entry in operations if named == plain_name(entry.name) and entry.keeps), None)
-    if found is None:
+    operation = next((entry for entry in operations if named == plain_name(entry.name) and entry.keeps), None)
+    if operation is None:
         return ""
-    return sentence(found) if advice else next(filter(None, _kept_and_read(found)))
+    return sentence(operation) if advice else next(filter(None, _kept_and_read(operation)))

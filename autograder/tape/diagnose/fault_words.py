@@ -208,23 +208,23 @@ def is_in_view(state: RunState, sources: Sequence[TrackedTensor], place: Place) 
 
 def variables_at(state: RunState, file: str, line: int = 0) -> set[str]:
     """Return the variables that a line can read: those outside of functions, and those of the functions around it."""
-    statements, found = state.statements, set[str]()
+    statements, names = state.statements, set[str]()
     for name in statements.files:
         if statements.program.shown(name) == file and (tree := tree_of_file(name)):
-            found |= _variables(tree, line)
-    return found
+            names |= _variables(tree, line)
+    return names
 
 
 @functools.lru_cache(maxsize=1024)
 def _variables(tree: ast.Module, line: int) -> frozenset[str]:
-    found, stack = set[str](), [cast(ast.AST, tree)]
+    names, stack = set[str](), [cast(ast.AST, tree)]
     while stack:
         node = stack.pop()
         if isinstance(node, ast.Name | ast.arg):
-            found.add(node.id if isinstance(node, ast.Name) else node.arg)
+            names.add(node.id if isinstance(node, ast.Name) else node.arg)
         if not isinstance(node, FUNCTIONS) or node.lineno <= line <= (node.end_lineno or 0):
             stack += ast.iter_child_nodes(node)
-    return frozenset(found)
+    return frozenset(names)
 
 
 def and_more(names: Sequence[str], other: str) -> str:
@@ -304,13 +304,13 @@ def leaves_used_in(state: RunState, cut: Cut, nodes: Container[int | None]) -> s
 def nodes_of_losses(state: RunState) -> dict[int, GraphNode]:
     """Return the nodes that a backward call visited, and would visit without the cuts, by number."""
     flow, graph = state.flow, state.graph
-    found = graph.below(node for call in flow.calls for node in call.nodes)
+    nodes = graph.below(node for call in flow.calls for node in call.nodes)
     while True:
-        sources = (_sources_in(cut, found, len(flow.calls)) for cut in flow.cuts.all.values())
+        sources = (_sources_in(cut, nodes, len(flow.calls)) for cut in flow.cuts.all.values())
         above = graph.below(node for chosen in sources for _, node in chosen.values())
-        if above.keys() <= found.keys():
-            return found
-        found |= above
+        if above.keys() <= nodes.keys():
+            return nodes
+        nodes |= above
 
 
 def _sources_in(cut: Cut, nodes: Container[int | None], calls: int) -> Sources:

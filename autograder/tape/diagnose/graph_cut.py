@@ -181,10 +181,10 @@ def _empty_steps(evidence: Evidence) -> Iterator[GraphFault]:
 
 def cut_steps(state: RunState) -> dict[Place, tuple[Cut, list[TrackedTensor], StartedBackward]]:
     """Return, by line of a step without gradients, the cut between its parameters and the loss of the call before it."""
-    flow, found = state.flow, dict[Place, tuple[Cut, list[TrackedTensor], StartedBackward]]()
+    flow, cuts = state.flow, dict[Place, tuple[Cut, list[TrackedTensor], StartedBackward]]()
     replaced = {new.id for _, new in flow.steps.replaced}
     for step, held, count in flow.empty_steps:
-        if not count or step in found:
+        if not count or step in cuts:
             continue
         call = flow.calls[count - 1]
         below = state.graph.below(call.nodes)
@@ -192,8 +192,8 @@ def cut_steps(state: RunState) -> dict[Place, tuple[Cut, list[TrackedTensor], St
         for cut in flow.cuts.all.values():
             lost = leaves_used_in(state, cut, below) & ids
             if lost and not is_early_copy(cut):
-                found.setdefault(step, (cut, [leaf for leaf in held if leaf.id in lost], call))
-    return found
+                cuts.setdefault(step, (cut, [leaf for leaf in held if leaf.id in lost], call))
+    return cuts
 
 
 def _places_of_nodes(state: RunState) -> set[Place]:
@@ -359,15 +359,15 @@ def _where_constant(
 
 def _scaled_sums(state: RunState, call: StartedBackward) -> list[GraphNode]:
     """Return the sums and products with constants from which only such nodes lead to a root of a backward call."""
-    stack, found = [number for number in call.nodes if number is not None], {}
+    stack, nodes = [number for number in call.nodes if number is not None], {}
     while stack:
         number = stack.pop()
         node = state.graph.nodes[number]
         inputs = [below for below in node.inputs if below is not None]
-        if number not in found and (_SUM.match(node.name) or (len(inputs) == 1 and _SCALED.match(node.name))):
-            found[number] = node
+        if number not in nodes and (_SUM.match(node.name) or (len(inputs) == 1 and _SCALED.match(node.name))):
+            nodes[number] = node
             stack += inputs
-    return list(found.values())
+    return list(nodes.values())
 
 
 def _is_number(node: ast.AST) -> bool:

@@ -213,14 +213,14 @@ def _last_round(state: RunState) -> int:
 def _carried_node(state: RunState, shared: GraphNode) -> GraphNode | None:
     """Return the newest node of an earlier iteration that this iteration uses and that leads to `shared`."""
     before = _last_round(state)
-    stack, seen, found = [shared], {shared}, []
+    stack, seen, carried = [shared], {shared}, []
     while stack:
         node = stack.pop()
         if _is_carried(state, node):
-            found.append(node)
+            carried.append(node)
         stack += [consumer for consumer in node.consumers if consumer.step <= before and consumer not in seen]
         seen.update(node.consumers)
-    return max(found, key=lambda node: node.id, default=None)
+    return max(carried, key=lambda node: node.id, default=None)
 
 
 def _name_of_node(state: RunState, node: GraphNode) -> str:

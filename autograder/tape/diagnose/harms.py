@@ -36,13 +36,13 @@ class HarmKind:
 
 def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
     """Return the modifications that increased a saved tensor's counter or changed its bytes, from its save to its use."""
-    found = []
+    written = []
     for write in state.writes[save.writes_before : save.until]:
         counted = is_counted(write, save)
         touched = write.changed and write.memory is save.memory and save.overlaps(write.start, write.stop)
         if counted or (save in write.harmed if write.swapped else touched and save.changed):
-            found.append(write)
-    return found
+            written.append(write)
+    return written
 
 
 def is_counted(write: WriteEvent, save: TrackedSave) -> bool:
@@ -187,10 +187,10 @@ def _by_version(evidence: Evidence) -> Iterator[Harm]:
     No saved tensor shows them if they were made during backward, or if CopySlices saved the tensor: the node of a base
     whose view was modified does not expose its inner function to Python (PyTorch 2.13).
     """
-    state, found = evidence.state, VERSIONS.search(evidence.error_message)
-    if not found:
+    state, match = evidence.state, VERSIONS.search(evidence.error_message)
+    if not match:
         return
-    versions = int(found[1]), int(found[2])
+    versions = int(match[1]), int(match[2])
     saves = [save for save in state.graph.saves if save.stale and (save.version_now, save.version) == versions]
     # A recomputed block has saved tensors that no engine call of the program reached.
     for save, writes in [(save, writes) for save in saves if (writes := writes_into(state, save))][-1:]:
@@ -348,10 +348,10 @@ HARM_KINDS: tuple[tuple[HarmKind, ...], ...] = (
 def find_harms(evidence: Evidence) -> tuple[Harm, ...]:
     """Return the modifications that explain the outcome, starting with the cause of an error, or () if no modification explains it."""
     for row in HARM_KINDS:
-        found: dict[Harm, None] = {}
+        harms: dict[Harm, None] = {}
         for kind in row:
-            harms = kind.find(evidence) if evidence.outcome in kind.outcomes else ()
-            found |= dict.fromkeys(structs.replace(harm, kind=kind.name, explanation=kind.sentence) for harm in harms)
-        if found:
-            return tuple(found)
+            of_kind = kind.find(evidence) if evidence.outcome in kind.outcomes else ()
+            harms |= dict.fromkeys(structs.replace(harm, kind=kind.name, explanation=kind.sentence) for harm in of_kind)
+        if harms:
+            return tuple(harms)
     return ()

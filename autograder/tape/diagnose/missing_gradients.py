@@ -209,17 +209,17 @@ def _with_zeros(evidence: Evidence) -> dict[int, TrackedTensor]:
 
 def notes_on_zeros(evidence: Evidence) -> Iterator[str]:
     """Yield a note on parameters whose gradients are zero in each of several backward calls, if no line is named for it."""
-    found = _with_zeros(evidence) if len(evidence.got.calls) > 2 else {}
+    zeros = _with_zeros(evidence) if len(evidence.got.calls) > 2 else {}
     # In a difference of scores, as of a Wasserstein GAN, the bias of the last layer cancels.
     if (
-        any(len(tensor.shape) > 1 for tensor in found.values())
+        any(len(tensor.shape) > 1 for tensor in zeros.values())
         and not FLAT_DERIVATIVE.found(evidence)
         and not OWN_TARGET.found(evidence)
     ):
         yield Message(
             "note.zeros|The gradient of {names} is 0 in each backward call: terms of the loss cancel each other, or a "
             "derivative on the way is 0.",
-            names=name_of(evidence.state, found.values(), A_PARAMETER),
+            names=name_of(evidence.state, zeros.values(), A_PARAMETER),
         )
 
 

@@ -51,14 +51,14 @@ def _not_read(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that set an attribute instead of `requires_grad` of a tensor: of a module, or with another name."""
     modules = evidence.state.flow.modes.set_of_module
     for place in (*modules, *lines_with(_MISSPELLED, evidence.state)):
-        if (found := _SETTING.search(place.text)) is None or found[1] == "self":
+        if (setting := _SETTING.search(place.text)) is None or setting[1] == "self":
             continue
         effect = "setting.misspelled|`{name}` is not an attribute that PyTorch reads, so this line has no effect."
         if place in modules:
             effect = "setting.of_module|{owner} is a module, whose parameters do not read its `{name}`, so this line has no effect."
         yield NOT_READ.at(
             place, effect, "setting.call|Call the method instead: `{owner}.requires_grad_({value})`.",
-            owner=found[1], name=found[2], value=found[3],
+            owner=setting[1], name=setting[2], value=setting[3],
         )  # fmt: skip
     detached = {
         (cut.place.file, cut.place.line) for cut in evidence.state.flow.cuts.all.values() if cut.how == "detach"

@@ -127,10 +127,10 @@ def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
         within = functions[-1] if functions else evidence.trees.get(place.file)
         if scaler is None or within is None:
             continue
-        found = (
+        below = (
             node for node in ast.walk(within) if isinstance(node, ast.Expr | ast.Assign) and node.lineno > place.line
         )
-        later = [(node.lineno, ast.unparse(node)) for node in sorted(found, key=lambda node: node.lineno)]
+        later = [(node.lineno, ast.unparse(node)) for node in sorted(below, key=lambda node: node.lineno)]
         step = next((text for _, text in later if text.startswith(f"{scaler[1]}.step(")), "")
         number, clip = next((pair for pair in later if re.search(r"clip_grad_|unscale_\(|\.step\(", pair[1])), (0, ""))
         if step and "clip_grad_" in clip:
@@ -204,12 +204,12 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _left_gradients(evidence: Evidence) -> list[LeftGradient]:
     state, flow = evidence.state, evidence.state.flow
-    found = dict(evidence.runs.left.found)
+    lefts = dict(evidence.runs.left.found)
     for second, (call, step, tensors) in flow.reads.left.items():
         if call.leaf is not None and call.used_at is not None and call.leaf.id not in flow.optimized:
             names = [state.name_of(tensor) or f"leaf {tensor.id}" for tensor in tensors.values()]
-            found.setdefault(second, LeftGradient(call.place, call.used_at, second, step, names))
-    return list(found.values())
+            lefts.setdefault(second, LeftGradient(call.place, call.used_at, second, step, names))
+    return list(lefts.values())
 
 
 def _left(evidence: Evidence) -> Iterator[GraphFault]:
@@ -227,8 +227,8 @@ def _left(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _optimizer_in(text: str) -> str:
     """Return the optimizer of `o.step()` or `scaler.step(o)`, or "optimizer" for another text."""
-    found = re.search(r"([\w.]+)\.step\(([\w.]*)", text)
-    return "optimizer" if found is None else found[2] if found[2] and "scaler" in found[1].lower() else found[1]
+    match = re.search(r"([\w.]+)\.step\(([\w.]*)", text)
+    return "optimizer" if match is None else match[2] if match[2] and "scaler" in match[1].lower() else match[1]
 
 
 def _not_called(evidence: Evidence) -> Iterator[GraphFault]:

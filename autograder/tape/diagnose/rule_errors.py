@@ -187,8 +187,8 @@ def _broken_rules(evidence: Evidence) -> Iterator[GraphFault]:
     statement = statement_at(evidence.trees, at)
     text = ast.unparse(statement) if statement else ""
     for rule in RULES:
-        if rule.line in text and (found := rule.words.search(error)) is not None:
-            values: dict[str, object] = found.groupdict()
+        if rule.line in text and (match := rule.words.search(error)) is not None:
+            values: dict[str, object] = match.groupdict()
             start = str(values.get(rule.node, rule.node)).replace("_", "").lower()  # as `igamma`, of IgammaBackward0
             named = (node for node in evidence.state.graph.nodes if start and node.name.lower().startswith(start))
             nodes = [node.place for node in named]

@@ -68,8 +68,8 @@ def _repeated(evidence: Evidence) -> Iterator[GraphFault]:
         name, part, _ = (state.name_of(tensor) or "").partition("[")
         append = rf"^{re.escape(name)}\.append\((.+?)\)(?: *#|$)" if part else rf"\.append\(({re.escape(name)})\)"
         texts = [step.place.text if name and step.place else "" for step in state.finished_steps]
-        found = {number: match[1] for number, text in enumerate(texts) if (match := re.search(append, text))}
-        rounds = list(found)[-count:]  # those of the last list
+        appended = {number: match[1] for number, text in enumerate(texts) if (match := re.search(append, text))}
+        rounds = list(appended)[-count:]  # those of the last list
         between = state.finished_steps[rounds[0] : rounds[-1]] if rounds else []
         if any(write.memory is tensor.memory for step in between for write in step.writes):
             yield SHARED.at(
@@ -77,7 +77,7 @@ def _repeated(evidence: Evidence) -> Iterator[GraphFault]:
                 "memory.appended|each round appends the same tensor, {name}, which is modified in place: {place} gets it "
                 "{count} times.",
                 "memory.append_copy|Append a copy: `{name}.clone()`.",
-                name=found[rounds[0]], place=line_of(place, place.file), count=count,
+                name=appended[rounds[0]], place=line_of(place, place.file), count=count,
             )  # fmt: skip
 
 

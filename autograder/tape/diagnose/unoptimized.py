@@ -122,21 +122,21 @@ def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _lists_of_modules(evidence: Evidence) -> dict[str, tuple[Place, ast.ClassDef]]:
     """Return the lines that make a list as an attribute of a module, with its class, by the attribute if only one class has it."""
-    found: dict[str, list[tuple[Place, ast.ClassDef]]] = {}
+    lists: dict[str, list[tuple[Place, ast.ClassDef]]] = {}
     for file, owner in evidence.nodes(ast.ClassDef):
         if any("Module" in ast.unparse(base) for base in owner.bases):
             for node in (statement for statement in ast.walk(owner) if isinstance(statement, ast.Assign)):
                 if name := _LIST.match(ast.unparse(node)):
-                    found.setdefault(name[1], []).append((Place(file, node.lineno, ast.unparse(node)), owner))
-    return {name: places[0] for name, places in found.items() if len(places) == 1}
+                    lists.setdefault(name[1], []).append((Place(file, node.lineno, ast.unparse(node)), owner))
+    return {name: places[0] for name, places in lists.items() if len(places) == 1}
 
 
 def _makers(state: RunState) -> dict[str, list[Place]]:
     """Return the lines that bind a variable or an attribute to the result of a call, by the last part of its name."""
-    found: dict[str, list[Place]] = {}
+    makers: dict[str, list[Place]] = {}
     for place in dict.fromkeys(lines_with(_BOUND, state)):
-        found.setdefault(_BOUND.findall(place.text)[0], []).append(place)
-    return found
+        makers.setdefault(_BOUND.findall(place.text)[0], []).append(place)
+    return makers
 
 
 def _maker_of(name: str, held: set[str], makers: dict[str, list[Place]]) -> Place | None:

@@ -53,12 +53,12 @@ KINDS = (
 
 def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
     """Return the graph faults of a run, starting with the line that explains an error, one fault per line."""
-    found: dict[Any, Any] = {}
+    faults: dict[Any, Any] = {}
     for kind in KINDS:
         is_asked = kind.after_error or not evidence.outcome.startswith("raises")
         for fault in kind.found(evidence) if is_asked else ():
-            found.setdefault(fault.place, _of_part(fault, evidence.runs.excerpt))
-    return tuple(found.values())
+            faults.setdefault(fault.place, _of_part(fault, evidence.runs.excerpt))
+    return tuple(faults.values())
 
 
 def _of_part(fault: GraphFault, excerpt: Excerpt | None) -> GraphFault:

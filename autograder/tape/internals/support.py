@@ -26,10 +26,10 @@ def require_internals(module: object = torch) -> None:
         SetupError: if a name is missing; the message contains it.
     """
     for path in REQUIRED:
-        found = module
+        value = module
         for name in path.split("."):
-            found = getattr(found, name, None)
-        if found is None:
+            value = getattr(value, name, None)
+        if value is None:
             raise SetupError.of(
                 "support.needs_name|This needs {name}, which PyTorch {version} does not have. "
                 "Install another release with `pip install torch`; 2.6 to 2.15 have been tried.",

@@ -139,8 +139,8 @@ def expected_version(node: object, name: str) -> int | None:
     try:
         getattr(node, f"_saved_{name}")
     except RuntimeError as error:
-        found = VERSIONS.search(str(error))
-        return int(found[2]) if found else None
+        match = VERSIONS.search(str(error))
+        return int(match[2]) if match else None
     return None
 
 

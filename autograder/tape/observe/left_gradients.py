@@ -258,9 +258,9 @@ class LeftGradients:
     def _note_reused(self, parameters: list[torch.Tensor], here: Place) -> None:
         """Note the parameters whose gradients contain that of a call which a step for them has used, and of a later call."""
         used = [(leaf, self._used.use(id(leaf))) for leaf in parameters if leaf.grad is not None]
-        found = [] if self.reused else [(leaf, added) for leaf, added in used if added is not None]
-        names = names_in(list(self.program.frames())[::-1]) if found else {}
-        for parameter, added in found:
+        twice = [] if self.reused else [(leaf, added) for leaf, added in used if added is not None]
+        names = names_in(list(self.program.frames())[::-1]) if twice else {}
+        for parameter, added in twice:
             reused = self.reused.setdefault(added, ReusedGradient(here, [], []))
             reused.steps += [self._first_steps[parameter]] if parameter in self._first_steps else []
             reused.names += [names[id(parameter)]] if id(parameter) in names else []

@@ -46,9 +46,9 @@ class MemoryWatcher:
 
     def forget_released(self) -> None:
         """Drop the storages with a foreign alias that no graph reaches any more."""
-        found = self._foreign.items()
+        storages = self._foreign.items()
         self._foreign = {
-            number: storage for number, storage in found if storage.alive() and self.state.is_reached(storage)
+            number: storage for number, storage in storages if storage.alive() and self.state.is_reached(storage)
         }
         self._most_foreign = max(MANY_FOREIGN, 2 * len(self._foreign))
 

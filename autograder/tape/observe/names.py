@@ -126,7 +126,7 @@ def find_name(
 
 def names_in(frames: list[FrameType]) -> dict[int, str]:
     """Return an expression for each tensor, by `id`. Loop variables and `self` are used only without an alternative."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     modules: list[tuple[str, torch.nn.Module]] = []
     for frame in frames:
         reached = [pair for name, value in _variables(frame) for pair in _modules(value, name)]
@@ -138,15 +138,15 @@ def names_in(frames: list[FrameType]) -> dict[int, str]:
     for path, module in modules:
         if id(module) not in inner:
             for inside, parameter in (*module.named_parameters(), *_unregistered(module)):
-                found.setdefault(id(parameter), f"{path}.{inside}")
+                names.setdefault(id(parameter), f"{path}.{inside}")
     below: dict[int, str] = {}
     for frame in frames:
         for name, value in _variables(frame):
             for path, tensor in tensors_in(value, name):
-                found.setdefault(id(tensor), path)
+                names.setdefault(id(tensor), path)
                 if (leaf := _only_leaf(tensor)) is not None:
                     below.setdefault(id(leaf), f"leaf of {path}")
-    return below | found
+    return below | names
 
 
 def path_from_outside(name: str, tensor: torch.Tensor, frames: list[FrameType]) -> str:
@@ -218,12 +218,12 @@ def _modules(value: object, name: str, depth: int = 2) -> Iterator[tuple[str, to
 @functools.lru_cache(maxsize=1000)
 def loop_variables(code: CodeType) -> frozenset[str]:
     """Return the variables that the loops of a function, or of a module's text, bind."""
-    found, binds = set(), False
+    variables, binds = set(), False
     for step in dis.get_instructions(code):
         if step.opname == "FOR_ITER":
             binds = True
         elif binds and step.opname.startswith("STORE_"):
-            found |= {name for name in (step.argval if isinstance(step.argval, tuple) else (step.argval,)) if name}
+            variables |= {name for name in (step.argval if isinstance(step.argval, tuple) else (step.argval,)) if name}
         elif binds and not step.opname.startswith(("UNPACK_", "CACHE", "EXTENDED_ARG")):
             binds = False
-    return frozenset(found)
+    return frozenset(variables)

@@ -187,12 +187,12 @@ class Graph:
 
     def below(self, numbers: Iterable[int | None]) -> dict[int, GraphNode]:
         """Return the nodes of these numbers and all nodes below them by number, the nearest first."""
-        waiting, found = list(numbers), dict[int, GraphNode]()
+        waiting, nodes = list(numbers), dict[int, GraphNode]()
         for number in waiting:  # grows in the loop
-            if number is not None and number not in found:
-                found[number] = self.nodes[number]
-                waiting += found[number].inputs
-        return found
+            if number is not None and number not in nodes:
+                nodes[number] = self.nodes[number]
+                waiting += nodes[number].inputs
+        return nodes
 
     def sweep(self, living: list[int]) -> None:
         """Release the nodes that cannot be reached from those in `living` (by id), with their saved tensors."""

@@ -43,9 +43,9 @@ class Variables:
         for step in dis.get_instructions(active_call.frame.f_code):
             if step.opname.endswith("_NAME"):
                 first.setdefault(step.argval, step.opname)
-        found = {name: space.get(name) for name, does in first.items() if does == "STORE_NAME"}
+        values = {name: space.get(name) for name, does in first.items() if does == "STORE_NAME"}
         self._out_of_date = {
-            name: weakref.ref(value) for name, value in found.items() if isinstance(value, torch.Tensor)
+            name: weakref.ref(value) for name, value in values.items() if isinstance(value, torch.Tensor)
         }
 
     def read(self, active_call: ActiveCall) -> None:
@@ -158,12 +158,12 @@ class IgnoredLines:
 
     def _memories(self, inputs: list[torch.Tensor], only_reads: bool) -> list[Memory] | None:
         """Return the known storages of tensors, or None if a graph reaches one of them and the call may change it."""
-        state, found = self.state, []
+        state, memories = self.state, []
         for tensor in inputs:
             tracked, base = state.tensors.get(tensor), base_of(tensor)
             known = state.tensors.get(base) if tracked is None and base is not None else tracked
             if only_reads or (known in self._unreached and not tensor.requires_grad):
-                found += [known.memory] if known is not None else []
+                memories += [known.memory] if known is not None else []
                 continue
             address = address_of(tensor)
             if address is None or tensor.requires_grad:
@@ -174,10 +174,10 @@ class IgnoredLines:
             if memory is not None and memory.alive():  # else another storage had this address
                 if state.is_reached(memory):
                     return None
-                found.append(memory)
+                memories.append(memory)
                 if tracked is not None:
                     self._unreached.add(tracked)
-        return found
+        return memories
 
     def count(self, active_call: ActiveCall, complete: bool) -> None:
         """Count a round of a line."""

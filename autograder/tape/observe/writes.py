@@ -21,12 +21,12 @@ def written_through(text: str) -> tuple[str | None, str]:
         statements = ast.parse(f"{line} pass" if line.endswith(":") else line).body
     except (SyntaxError, ValueError):  # a part of a longer statement
         return None, "unseen"
-    return next((found for found in map(_target, statements) if found[0] is not None), (None, "unseen"))
+    return next((written for written in map(_target, statements) if written[0] is not None), (None, "unseen"))
 
 
 def _target(statement: ast.stmt) -> tuple[str | None, str]:
     if isinstance(statement, (ast.With, ast.For, ast.If, ast.While)):
-        return next((found for found in map(_target, statement.body) if found[0] is not None), (None, "unseen"))
+        return next((written for written in map(_target, statement.body) if written[0] is not None), (None, "unseen"))
     if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
         target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
         if isinstance(target, ast.Subscript):
@@ -196,15 +196,15 @@ class Writes:
 
     def _corrupted(self, memory: Memory, interval: Interval, swapped: TrackedTensor | None) -> list[TrackedSave]:
         """Return the saved tensors whose values a modification changed. Backward does not detect it if no counter changed."""
-        found, still = [], []
+        corrupted, still = [], []
         for save in memory.saves:
             if save.freed or save.invalid:
                 continue
             if (swapped is None or save.tensor == swapped.id) and save.overlaps(*interval) and save.differs():
                 save.changed = True
                 self.state.graph.mark_invalid(save, self.state.steps)
-                found.append(save)
+                corrupted.append(save)
             else:
                 still.append(save)
         memory.saves = still
-        return found
+        return corrupted

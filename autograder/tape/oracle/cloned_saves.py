@@ -129,8 +129,8 @@ class ClonedSavesRun(Listener):
         new = set(call.numbers) - self._named if self.names_leaves else None
         if new:  # the frames that called backward have names for them
             self._named |= new
-            found = names_in(list(self.left.program.frames())[::-1])
-            call.names = {number: name for number, name in found.items() if number in new}
+            names = names_in(list(self.left.program.frames())[::-1])
+            call.names = {number: name for number, name in names.items() if number in new}
         self.trace.before_backward(call)
 
     def after_backward(self, call: Backward) -> None:

@@ -94,8 +94,8 @@ def examine_twice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> Der
     def gradient(*values: Tensor) -> list[Tensor]:
         leaves = [value if value.requires_grad else value.clone().requires_grad_() for value in values]
         points, ways = leaves[: len(inputs)], leaves[len(inputs) :]
-        found = torch.autograd.grad(_outputs(function, points), points, ways, create_graph=True, allow_unused=True)
-        return [derivative for derivative in found if derivative is not None]
+        slopes = torch.autograd.grad(_outputs(function, points), points, ways, create_graph=True, allow_unused=True)
+        return [derivative for derivative in slopes if derivative is not None]
 
     return examine(gradient, [*inputs, *weights])
 
@@ -107,8 +107,8 @@ def _agrees(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
 
 def _outputs(function: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Tensor]:
     result = function(*inputs)
-    found = [result] if isinstance(result, Tensor) else [output for output in result if isinstance(output, Tensor)]
-    return [output for output in found if output.is_floating_point() and output.requires_grad]
+    outputs = [result] if isinstance(result, Tensor) else [output for output in result if isinstance(output, Tensor)]
+    return [output for output in outputs if output.is_floating_point() and output.requires_grad]
 
 
 def _derivatives(function: Callable[..., Any], inputs: Sequence[Tensor], step: float) -> tuple[float, float]:
@@ -118,8 +118,8 @@ def _derivatives(function: Callable[..., Any], inputs: Sequence[Tensor], step: f
     weights = [_random_like(output, generator) for output in outputs]
     directions = [_random_like(value, generator) for value in inputs]
     total = weighted_sum(zip(outputs, weights, strict=True))
-    found = torch.autograd.grad(total, list(inputs), allow_unused=True)
-    pairs = zip(found, directions, strict=True)
+    gradients = torch.autograd.grad(total, list(inputs), allow_unused=True)
+    pairs = zip(gradients, directions, strict=True)
     # A wrong backward may return a tensor with a graph.
     claimed = sum(float((gradient.detach() * way).sum()) for gradient, way in pairs if gradient is not None)
 
@@ -292,14 +292,14 @@ class FiniteDifferences:
         compared = {leaf: self._compared({leaf: way}) for leaf, way in directions.items()}
         pairs_of_calls = zip(*compared.values(), strict=True)
         largest = [max(abs(derivative) for pair in pairs for derivative in pair) for pairs in pairs_of_calls]
-        found = set()
+        differing = set()
         for leaf, pairs in compared.items():
             wrong = {call for call, pair in enumerate(pairs) if _differ(*pair, largest[call])}
             if wrong:
                 self._trust(pairs, {leaf: directions[leaf]})
             reached = [call for call in wrong if leaf in self.nominal.gradients[call]]
-            found |= {(call, self.nominal.targets[call].index(leaf)) for call in reached}
-        return found
+            differing |= {(call, self.nominal.targets[call].index(leaf)) for call in reached}
+        return differing
 
     def disagreements_together(self) -> set[tuple[int, int]]:
         """Return all gradients of the backward calls with a wrong one, by number of the backward and of its target.

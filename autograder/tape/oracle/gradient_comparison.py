@@ -152,14 +152,14 @@ def aligned(left: Gradients, right: Gradients) -> dict[int, int]:
     Targets are matched by shape and values, else by position if the numbers of targets are equal. Targets of only one
     run are left out; `torch.utils.checkpoint` computes with copies of its inputs as leaves.
     """
-    found: dict[int, int] = {}
+    pairs: dict[int, int] = {}
     places, others = _places(left.keys), _places(right.keys)
     for key, lefts in places.items():
         if rights := others.get(key):
-            found |= _paired(left, right, lefts, rights)
+            pairs |= _paired(left, right, lefts, rights)
         elif len(left.keys) == len(right.keys):
-            found |= {index: index for index in lefts if right.keys[index][0] == key[0]}
-    return found
+            pairs |= {index: index for index in lefts if right.keys[index][0] == key[0]}
+    return pairs
 
 
 def _places(keys: list[tuple[Any, ...]]) -> dict[tuple[Any, ...], list[int]]:
@@ -240,15 +240,15 @@ def distance(got: object, true: object, size: float = 0.0) -> float | None:
     scale = float(true_numbers.norm())
     measure = size if scale < ROUNDING * size else scale
     # The norm of denormal numbers is 0.
-    found = float((got_numbers - true_numbers).norm()) / measure if measure else math.inf
-    return found if math.isfinite(found) else None
+    ratio = float((got_numbers - true_numbers).norm()) / measure if measure else math.inf
+    return ratio if math.isfinite(ratio) else None
 
 
 def length(gradient: object) -> float:
     """Return the 2-norm of a gradient; 0 if it is missing or not finite."""
     numbers = _numbers(gradient)
-    found = 0.0 if numbers is None else float(numbers.norm())
-    return found if math.isfinite(found) else 0.0
+    norm = 0.0 if numbers is None else float(numbers.norm())
+    return norm if math.isfinite(norm) else 0.0
 
 
 def first_not_finite(gradients: Gradients) -> int | None:

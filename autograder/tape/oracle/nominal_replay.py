@@ -243,8 +243,8 @@ class NominalReplay(CallMode, Listener):
             self.nominal.targets.append([self.known.get(id(target), -1) for target in call.targets])
             self.nominal.bytes += sum(16 * target.numel() for target in call.targets)
         if not self.shift:
-            found = self._graph_gradients(call, weights)
-            (self.nominal.gradients if self.first else self.nominal.precise).append(found)
+            gradients = self._graph_gradients(call, weights)
+            (self.nominal.gradients if self.first else self.nominal.precise).append(gradients)
         self.creates_graph = call.creates_graph
 
     def _graph_gradients(self, call: Backward, weights: list[torch.Tensor]) -> dict[int, torch.Tensor]:
@@ -257,8 +257,8 @@ class NominalReplay(CallMode, Listener):
             None if root.numel() == 1 and not root.is_complex() and float(weight) == 1.0 else weight
             for root, weight in zip(call.roots, weights, strict=True)
         ]
-        found = torch.autograd.grad(call.roots, [*known.values()], handed, retain_graph=True, allow_unused=True)
-        gradients = zip(known, found, strict=True)
+        slopes = torch.autograd.grad(call.roots, [*known.values()], handed, retain_graph=True, allow_unused=True)
+        gradients = zip(known, slopes, strict=True)
         return {index: gradient.detach().double() for index, gradient in gradients if gradient is not None}
 
     def after_backward(self, call: Backward) -> None:

@@ -54,17 +54,17 @@ def check_custom_functions(runner: Runner, examined: Examination = examine) -> l
     noted, budget = _CustomCalls(), current_budget()
     kept = (1 - SHARE_OF_FUNCTIONS) * budget.left
     replace(runner, seconds=min(runner.seconds, SHARE_OF_FUNCTIONS * budget.left)).run(noted)
-    found: dict[type, DerivativeAnswer] = {}
+    answers: dict[type, DerivativeAnswer] = {}
     for function, arguments in noted.calls:
         if budget.left < kept:
             break
         answer = _examined(function, arguments, examined)
-        before = found.get(function)
+        before = answers.get(function)
         if before is None or WORST.index(answer.answer) < WORST.index(before.answer):
-            found[function] = answer
+            answers[function] = answer
     return [
         CheckedFunction(function.__name__, _place(runner.program, function), answer)
-        for function, answer in found.items()
+        for function, answer in answers.items()
     ]
 
 

@@ -40,10 +40,10 @@ def unknown_json(file: str, note: str) -> dict[str, Any]:
 
 
 def _of(verdict: Verdict) -> dict[str, Any]:
-    found, messages = with_stored(verdict, verdict.messages)
-    found["messages"] = msgspec.to_builtins(messages)
-    del found["refusal"], found["named"]  # only checks set these fields
-    return found
+    fields, messages = with_stored(verdict, verdict.messages)
+    fields["messages"] = msgspec.to_builtins(messages)
+    del fields["refusal"], fields["named"]  # only checks set these fields
+    return fields
 
 
 def unrecorded_writes(recording: Recording) -> Iterator[Write]:

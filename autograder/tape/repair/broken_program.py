@@ -67,10 +67,10 @@ class Candidate:
     may_silence: bool = False
 
 
-def each_then_all(kind: str, found: list[Edits]) -> Iterator[Candidate]:
+def each_then_all(kind: str, changes: list[Edits]) -> Iterator[Candidate]:
     """Yield a change for each of several edits that are not empty, then one for all together."""
-    found = [edits for edits in found if edits]
-    for edits in [*found, *([sum(found, ())] if len(found) > 1 else [])]:
+    changes = [edits for edits in changes if edits]
+    for edits in [*changes, *([sum(changes, ())] if len(changes) > 1 else [])]:
         yield Candidate(kind, edits)
 
 
@@ -110,8 +110,8 @@ class BrokenProgram:
     def saving_statements(self) -> list[tuple[ast.stmt, str]]:
         """The statements whose operation saved the modified tensor, each with the tensor's name."""
         harms = [harm for harm in self.verdict.harms if harm.saved_at.file == self.file]
-        found = ((node, harm.tensor) for harm in harms for node in self.source.statements_at(harm.saved_at.line))
-        return list(dict.fromkeys(found))
+        saving = ((node, harm.tensor) for harm in harms for node in self.source.statements_at(harm.saved_at.line))
+        return list(dict.fromkeys(saving))
 
     @cached_property
     def writes(self) -> list[InPlaceWrite]:
@@ -132,12 +132,12 @@ class BrokenProgram:
 def functions_elsewhere(verdict: Verdict, file: str) -> set[str]:
     """Return the names of functions in other files that modified a saved tensor."""
     places = {place for harm in verdict.harms for place in harm.mutated_at if place.file != file}
-    found = set()
+    names = set()
     for place in places:
         with suppress(ProgramError, SyntaxError):
             source = EditableSource(read_source(place.file))
-            found |= {getattr(source.scope(statement), "name", "") for statement in source.statements_at(place.line)}
-    return found - {""}
+            names |= {getattr(source.scope(statement), "name", "") for statement in source.statements_at(place.line)}
+    return names - {""}
 
 
 Kind = Callable[[BrokenProgram], Iterator[Candidate]]

@@ -114,8 +114,8 @@ class EditableSource:
 
     def statements(self, within: ast.AST | None = None) -> list[ast.stmt]:
         """Return all statements, in the order of the source."""
-        found = [node for node in ast.walk(within or self.tree) if isinstance(node, ast.stmt)]
-        return sorted(found, key=lambda statement: (statement.lineno, statement.col_offset))
+        statements = [node for node in ast.walk(within or self.tree) if isinstance(node, ast.stmt)]
+        return sorted(statements, key=lambda statement: (statement.lineno, statement.col_offset))
 
     def statements_at(self, line: int) -> list[ast.stmt]:
         """Return the innermost statements that cover the line. There are several if `;` separates them."""
@@ -125,8 +125,8 @@ class EditableSource:
 
     def bindings(self, name: str) -> list[ast.Assign]:
         """Return the plain assignments to a name (or `self.name`), last first."""
-        found = [statement for statement in self.statements() if isinstance(statement, ast.Assign)]
-        return [node for node in reversed(found) if name in [self.of(target) for target in node.targets]]
+        assignments = [statement for statement in self.statements() if isinstance(statement, ast.Assign)]
+        return [node for node in reversed(assignments) if name in [self.of(target) for target in node.targets]]
 
     def loops(self, statement: ast.stmt) -> list[Loop]:
         """Return the loops around the statement in its function, innermost first."""

@@ -67,12 +67,12 @@ def unread_in(scope: ast.AST) -> list[str]:
     nodes = list(inside(scope))
     loop_names = set().union(*(names_bound(node.target) for node in nodes if isinstance(node, ast.For)))
     statements = [node for node in nodes if isinstance(node, ast.stmt)]
-    found = []
+    unread = []
     for statement in (node for node in statements if isinstance(node, ast.Assign)):
         if bound := {ast.unparse(target) for target in statement.targets} & loop_names:
             below = [other for other in statements if other.lineno > (statement.end_lineno or statement.lineno)]
-            found += sorted(bound - set().union(*map(names_loaded, below)))
-    return found
+            unread += sorted(bound - set().union(*map(names_loaded, below)))
+    return unread
 
 
 def inside(scope: ast.AST) -> Iterator[ast.AST]:

@@ -21,8 +21,8 @@ Change = Callable[[EditableSource, ast.stmt, GraphFault], Iterator[Edits]]
 
 def code_in(fault: GraphFault) -> str:
     """Return the code that the change of a fault suggests, or "" without one."""
-    found = _CODE.search(fault.change)
-    return found[1] if found else ""
+    match = _CODE.search(fault.change)
+    return match[1] if match else ""
 
 
 def backwards(source: EditableSource, at: ast.stmt) -> list[ast.stmt]:

@@ -33,10 +33,10 @@ def ineffective_workarounds(program: BrokenProgram) -> Iterator[str]:
     if program.verdict.outcome not in ("raises-backward", "silently-wrong"):
         return
     seen = figures(program.verdict)
-    found = [(node.lineno, cure_by_call(program, node)) for node in program.source.nodes(ast.Call)]
+    cures = [(node.lineno, cure_by_call(program, node)) for node in program.source.nodes(ast.Call)]
     writes = (write for write in program.harmful_writes if write.statement in program.suspects)
-    found += [(write.statement.lineno, cure_of_write(program, write)) for write in writes]
-    yield from (message_with(text, {"line": line, "seen": seen}) for line, text in found if text is not None)
+    cures += [(write.statement.lineno, cure_of_write(program, write)) for write in writes]
+    yield from (message_with(text, {"line": line, "seen": seen}) for line, text in cures if text is not None)
 
 
 def cure_by_call(program: BrokenProgram, call: ast.Call) -> str | None:
@@ -126,10 +126,10 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Rep
 
     # At the end of the block, tracebacks show the user's source again.
     with warnings.catch_warnings(action="ignore"), patch.dict(linecache.cache):
-        found = find_in_files([search_of(file, verdict) for file in files], search_of)
+        repairs = find_in_files([search_of(file, verdict) for file in files], search_of)
         program = BrokenProgram(EditableSource(factory.source), verdict, factory.file)
         named = [*ineffective_workarounds(program)] if files[0] is factory else []
-    fixes = tuple(_fix(repair) for repair in found)
+    fixes = tuple(_fix(repair) for repair in repairs)
     named += [failure for search in searches for failure in search.failures]
     if fixes and (later := searches[0].later_error) and (place := later.place(factory.original.file)):
         line = line_of(place, factory.original.file)
@@ -138,10 +138,10 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, prove: Prove) -> Rep
     return Repairs(fixes, tuple(dict.fromkeys(named)), None if fixes else _why_none(searches))
 
 
-def _fix(found: FoundRepair) -> Fix:
+def _fix(repair: FoundRepair) -> Fix:
     """Return the Fix: the change of its first file, with the changes of other files in `more`."""
-    first, *more = (_change(factory, tried) for factory, tried in found)
-    whole = found[-1][1]
+    first, *more = (_change(factory, tried) for factory, tried in repair)
+    whole = repair[-1][1]
     return replace(
         first,
         proven=whole.keeps_training,
@@ -209,7 +209,7 @@ def editable_files(factory: ProgramFactory, verdict: Verdict) -> list[ProgramFac
     raised = [verdict.error.file] if verdict.error and verdict.error.file else []
     shared = [fault.place.file for fault in verdict.graph_faults if fault.kind == FREED_GRAPH.name]
     files = dict.fromkeys([*written, *saved, *shared, *raised, factory.original.file])
-    return [found for file in files if (found := factory_in(factory, file)) is not None]
+    return [source for file in files if (source := factory_in(factory, file)) is not None]
 
 
 def factory_in(factory: ProgramFactory, file: str) -> ProgramFactory | None:
@@ -231,17 +231,17 @@ def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepa
     Without a fix, return changes of the computation.
     """
     for search in searches:
-        if found := search.find(search.factory.source, search.verdict):
-            return [((search.factory, fix),) for fix in found]
+        if fixes := search.find(search.factory.source, search.verdict):
+            return [((search.factory, fix),) for fix in fixes]
     for search in searches:
-        if found := search.find_pairs():
-            return [((search.factory, fix),) for fix in found]
+        if fixes := search.find_pairs():
+            return [((search.factory, fix),) for fix in fixes]
     for search in searches if len(searches) > 1 else ():
         if pairs := list(find_in_two(search, search_of)):
             return pairs
     for search in searches:
-        if found := search.changing_repairs():
-            return [((search.factory, fix),) for fix in found]
+        if fixes := search.changing_repairs():
+            return [((search.factory, fix),) for fix in fixes]
     return []
 
 
@@ -257,7 +257,7 @@ def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
             if source.imported
         ]
         seconds = [search_of(factory, verdict) for factory in others if factory.file != search.factory.file]
-        found = [(second.factory, fix) for second in seconds for fix in second.find(second.factory.source, verdict)]
-        if found:
-            yield from (((search.factory, failed), second) for second in found)
+        fixes = [(second.factory, fix) for second in seconds for fix in second.find(second.factory.source, verdict)]
+        if fixes:
+            yield from (((search.factory, failed), second) for second in fixes)
             return

@@ -129,13 +129,13 @@ class Search:
             source = self.factory.source
             return Reference(self.run(source), self.run(source, self.intended()))  # type: ignore[arg-type]
 
-    def works_for_other_data(self, found: TriedChange) -> bool:
+    def works_for_other_data(self, change: TriedChange) -> bool:
         """Return whether a change keeps losses and gradients with other random numbers, too. Without time, it is assumed."""
         if self.is_time_to_prove():
             return True
         reference = self.other_reference
         with other_random_numbers():
-            trial = self.run(found.text)
+            trial = self.run(change.text)
         return trial.error is None and reference.keeps_losses(trial) and reference.keeps_training(trial)
 
     def scope_after(self, plain: TrialRun) -> Scope:
@@ -167,17 +167,17 @@ class Search:
         """Return the proven fixes of `text` by one change, best first."""
         working, failing = self.try_changes(text, verdict)
         proven: list[TriedChange] = []
-        for found in sorted(working, key=lambda trial: (self.needs_differences(trial.text), trial.order)):
+        for change in sorted(working, key=lambda trial: (self.needs_differences(trial.text), trial.order)):
             if len(proven) == KEPT or current_budget().is_spent:
                 break
-            if any(is_like(found.candidate, earlier.candidate) for earlier in proven):
+            if any(is_like(change.candidate, earlier.candidate) for earlier in proven):
                 continue
-            seen = self.verdict_of(found.text)
+            seen = self.verdict_of(change.text)
             # A kept graph can have gradients of the parameters before a step.
             if seen.outcome != "correct" or FREED_GRAPH.name in {fault.kind for fault in seen.graph_faults}:
-                failing.append(found)
+                failing.append(change)
             elif self.is_confirmed(seen):
-                proven.append(found)
+                proven.append(change)
         if len(proven) > 1:
             proven.sort(key=lambda repair: not self.works_for_other_data(repair))
         if text == self.factory.source:
@@ -190,23 +190,23 @@ class Search:
             if self.is_almost_late():
                 return []
             known = len(self.changing)
-            found = self.find(failed.text, self.verdict_of(failed.text))
+            fixes = self.find(failed.text, self.verdict_of(failed.text))
             self.changing[known:] = [join(failed, repair) for repair in self.changing[known:]]
-            if found:
-                return [join(failed, repair) for repair in found]
+            if fixes:
+                return [join(failed, repair) for repair in fixes]
         return []
 
     def changing_repairs(self) -> list[TriedChange]:
         """Return proven changes that change the computation, each with a description of the difference."""
         proven: list[TriedChange] = []
-        for found in sorted(self.changing, key=lambda trial: (trial.is_pair, trial.lines, trial.rank)):
+        for change in sorted(self.changing, key=lambda trial: (trial.is_pair, trial.lines, trial.rank)):
             if len(proven) == CHANGING or current_budget().is_spent:
                 break
-            if not (proven and found.is_pair) and not any(
-                is_like(found.candidate, earlier.candidate) for earlier in proven
+            if not (proven and change.is_pair) and not any(
+                is_like(change.candidate, earlier.candidate) for earlier in proven
             ):
-                seen = self.verdict_of(found.text)
-                proven += [found] if seen.outcome == "correct" and not self.is_undecided(seen) else []
+                seen = self.verdict_of(change.text)
+                proven += [change] if seen.outcome == "correct" and not self.is_undecided(seen) else []
         return proven
 
     def try_changes(self, text: str, verdict: Verdict) -> tuple[list[TriedChange], list[TriedChange]]:
@@ -224,16 +224,16 @@ class Search:
                     failing.append(TriedChange(candidate, changed, 0, rank, LAST))
                 continue
             tried = TriedChange(candidate, changed, changed_lines(self.factory.source, changed), rank)
-            found = self.classify(tried, trial)
-            if found:
-                (working if found.keeps_training else self.changing).append(found)
-            if not (found and found.keeps_training) and reference.changes_wrong_gradients(trial):
+            classified = self.classify(tried, trial)
+            if classified:
+                (working if classified.keeps_training else self.changing).append(classified)
+            if not (classified and classified.keeps_training) and reference.changes_wrong_gradients(trial):
                 failing.append(replace(tried, level=LAST))
         return working, failing
 
-    def classify(self, found: TriedChange, trial: TrialRun) -> TriedChange | None:
+    def classify(self, change: TriedChange, trial: TrialRun) -> TriedChange | None:
         """Return the change with a sentence on its difference in computation, or None if no sentence describes it."""
-        candidate, reference = found.candidate, self.reference
+        candidate, reference = change.candidate, self.reference
         if reference.hides_a_leaf(trial):
             return None
         keeps = reference.keeps_losses(trial)
@@ -242,10 +242,10 @@ class Search:
         if keeps and reference.keeps_training(trial) and (is_known or not candidate.changes):
             # Without the graph that two calls share, the gradients of modified leaves are those of the part after it.
             truncates = candidate.changes if reference.intended.keeps_graph else None
-            named = self.changed_names(found.text, trial)
+            named = self.changed_names(change.text, trial)
             # Without a backward call, only the values of variables show whether a change keeps the computation.
             level = 0 if not named else 1 if reference.intended.calls else OTHER
-            return replace(found, changes=truncates or named, level=level)
+            return replace(change, changes=truncates or named, level=level)
         if candidate.may_silence or (candidate.changes and not reference.keeps_own_gradients(trial)):
             return None
         said = candidate.changes or (None if keeps else candidate.may_change or reference.changed_losses(trial))
@@ -253,7 +253,7 @@ class Search:
             said = said or STOPPED
         elif keeps and not reference.keeps_updates(trial):
             said = said or reference.changed_values(trial) or UPDATES
-        return replace(found, changes=said, level=OTHER if keeps else LAST) if said else None
+        return replace(change, changes=said, level=OTHER if keeps else LAST) if said else None
 
     def changed_names(self, text: str, trial: TrialRun) -> str | None:
         """Return a sentence on the names with other values, except names that differ in each run, such as times."""

@@ -19,20 +19,20 @@ def tensors(value: object, depth: int = 3) -> list[torch.Tensor]:
     """Return the tensors among a call's arguments or results, including those in lists, tuples and dictionaries."""
     if isinstance(value, torch.Tensor):
         return [value]
-    found: list[torch.Tensor] = []
+    listed: list[torch.Tensor] = []
     # This runs at each call of a traced program, in which each Python call is slow.
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
         if isinstance(item, torch.Tensor):
-            found.append(item)
+            listed.append(item)
         elif depth > 1 and isinstance(item, list | tuple | dict):
-            found += tensors(item, depth - 1)
-    return found
+            listed += tensors(item, depth - 1)
+    return listed
 
 
 def input_tensors(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> list[torch.Tensor]:
     """Return the tensors among the arguments of a call, without the earlier copies, which `copy.deepcopy` passes to each call."""
-    found = tensors(args[:1] if name == "__deepcopy__" else args)
-    return found + tensors(options) if options else found
+    inputs = tensors(args[:1] if name == "__deepcopy__" else args)
+    return inputs + tensors(options) if options else inputs
 
 
 class CallMode(TorchFunctionMode):

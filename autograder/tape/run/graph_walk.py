@@ -36,13 +36,13 @@ def nodes_below(roots: tuple[Any, ...], asked: tuple[Any, ...] = ()) -> list[Any
     With `asked` (the `inputs` of `autograd.grad`), return only nodes that lead to one of them.
     """
     stack = [node for node in map(node_of, roots) if node is not None]
-    found = dict.fromkeys(stack)
+    nodes = dict.fromkeys(stack)
     while stack:
         for node, _ in stack.pop().next_functions:
-            if node is not None and node not in found:
-                found[node] = None
+            if node is not None and node not in nodes:
+                nodes[node] = None
                 stack.append(node)
-    return _leading_to(asked, list(found)) if asked else list(found)
+    return _leading_to(asked, list(nodes)) if asked else list(nodes)
 
 
 def _leading_to(asked: tuple[Any, ...], nodes: list[Any]) -> list[Any]:

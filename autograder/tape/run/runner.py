@@ -58,12 +58,14 @@ def resident_bytes() -> int:
 
 def available_bytes() -> float:
     """Return the memory that this process may still use, or infinity if the system does not provide it (only Linux does)."""
-    found = math.inf
+    available = math.inf
     with suppress(OSError, ValueError):
-        found = 1024 * int(re.search(r"MemAvailable: +(\d+)", _MEMORY.read_text())[1])  # type: ignore[index]
+        available = 1024 * int(re.search(r"MemAvailable: +(\d+)", _MEMORY.read_text())[1])  # type: ignore[index]
     with suppress(OSError, ValueError):  # a container, as of JupyterHub
-        found = min(found, int((_GROUP / "memory.max").read_text()) - int((_GROUP / "memory.current").read_text()))
-    return found
+        available = min(
+            available, int((_GROUP / "memory.max").read_text()) - int((_GROUP / "memory.current").read_text())
+        )
+    return available
 
 
 # Python ignores exceptions in callbacks of weak references, which a recording uses often, so the limit raises

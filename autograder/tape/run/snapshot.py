@@ -124,13 +124,13 @@ def same_items(value: Any, before: Any) -> bool:
 
 def _named_in(function: types.FunctionType | types.MethodType) -> list[object]:
     """Return the objects that a function reaches without arguments: its closure, the globals it names, and its method's object."""
-    found: list[object] = [function.__self__] if isinstance(function, types.MethodType) else []
+    objects: list[object] = [function.__self__] if isinstance(function, types.MethodType) else []
     plain = function.__func__ if isinstance(function, types.MethodType) else function
     if not isinstance(plain, types.FunctionType):
-        return found
+        return objects
     space = plain.__globals__
-    found += [space[name] for name in plain.__code__.co_names if name in space]
+    objects += [space[name] for name in plain.__code__.co_names if name in space]
     for cell in plain.__closure__ or ():
         with contextlib.suppress(ValueError):  # the closure variable is not set yet
-            found.append(cell.cell_contents)
-    return found
+            objects.append(cell.cell_contents)
+    return objects

@@ -242,13 +242,13 @@ class CallListener(TorchFunctionMode):
         """Return the tensors that the call may modify, with their versions before it; those in lists only if its name ends with `_`."""
         try:
             writes = name.endswith("_") and not name.startswith("__")
-            found = tensors(args) if writes else [argument for argument in args if isinstance(argument, Tensor)]
+            arguments = tensors(args) if writes else [argument for argument in args if isinstance(argument, Tensor)]
             if kwargs:
-                found += tensors(kwargs)
+                arguments += tensors(kwargs)
             try:
-                return [(tensor, read_version(tensor)) for tensor in found]
+                return [(tensor, read_version(tensor)) for tensor in arguments]
             except RuntimeError:  # inference tensors have no version counter
-                return [(tensor, version_or_zero(tensor)) for tensor in found]
+                return [(tensor, version_or_zero(tensor)) for tensor in arguments]
         except Exception as error:
             self._fail(error)
             return []

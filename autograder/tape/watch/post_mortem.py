@@ -86,15 +86,15 @@ def _nodes_in(text: str) -> dict[tuple[int, int, int, int], list[ast.AST]]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):  # for example a magic command of a notebook
         return {}
-    found: dict[tuple[int, int, int, int], list[ast.AST]] = {}
+    nodes: dict[tuple[int, int, int, int], list[ast.AST]] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.expr, ast.stmt)):
             span = node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or 0
-            found.setdefault(span, []).append(node)
+            nodes.setdefault(span, []).append(node)
             if isinstance(node, ast.Assign):
                 for inner in ast.walk(node.value):
                     inner.statement = node  # type: ignore[attr-defined]
-    return found
+    return nodes
 
 
 def call_at(site: CallSite) -> ast.AST | None:
@@ -165,8 +165,8 @@ def saved_expression(site: CallSite, name: str) -> str | None:
     elif isinstance(node, ast.Call):
         operands = _operands(node)
     place = 0 if name in _FIRST else 1 if name in _SECOND else len(operands)
-    found = operands[place] if place < len(operands) else None
-    return ast.unparse(found) if isinstance(found, (ast.Name, ast.Attribute, ast.Subscript)) else None
+    operand = operands[place] if place < len(operands) else None
+    return ast.unparse(operand) if isinstance(operand, (ast.Name, ast.Attribute, ast.Subscript)) else None
 
 
 def _target(node: ast.AST | None) -> str | None:
@@ -219,10 +219,10 @@ class PostMortem:
         The result is empty if no in-place modification caused the error.
         """
         message = message_of(error)
-        found = VERSIONS.search(message)
-        if not found:
+        match = VERSIONS.search(message)
+        if not match:
             return ()
-        now, then = int(found[1]), int(found[2])
+        now, then = int(match[1]), int(match[2])
         refused = [kept for node in graph for kept in self.kept(node) if kept.is_stale]
         # The tensor of the error comes first, then the newest node, which the engine visits first.
         refused.sort(key=lambda it: ((version_of(it.tensor), it.expected) != (now, then), -sequence_number(it.node)))
@@ -250,13 +250,13 @@ class PostMortem:
 
     def kept(self, node: Any) -> Iterator[SavedTensorRef]:
         """Yield the tensors that a node saved. For those that backward does not check, the expected version is the current one."""
-        found = self._found(node)
-        site = self._site(found[0])
+        nodes = self._found(node)
+        site = self._site(nodes[0])
         for name, read, checked, _ in kept_by(node):
             tensor = read()
             if tensor is not None:
-                expected = self._expected(node, name, tensor, found[1]) if checked else version_of(tensor)
-                yield SavedTensorRef(node, name, tensor, site, found[1], expected)
+                expected = self._expected(node, name, tensor, nodes[1]) if checked else version_of(tensor)
+                yield SavedTensorRef(node, name, tensor, site, nodes[1], expected)
 
     def _expected(self, node: Any, name: str, tensor: torch.Tensor, clock: int) -> int | None:
         """Return the version that backward expects. In a list, it is that after the first modification since the save, minus one."""

@@ -93,7 +93,7 @@ def as_html(recording: Recording, predict: bool = False) -> str:
 
 def _data_url(picture: str) -> str:
     """Return an SVG document as a data URL for an attribute in double quotes."""
-    return "data:image/svg+xml," + UNSAFE.sub(lambda found: quote(found[0]), picture)
+    return "data:image/svg+xml," + UNSAFE.sub(lambda match: quote(match[0]), picture)
 
 
 def _hash(text: str) -> str:

@@ -61,7 +61,7 @@ def _rules() -> tuple[list[str], list[str]]:
 
 def _fill(rules: str, colours: dict[str, str]) -> str:
     """Return the rules with each variable replaced by its color."""
-    return re.sub(r"var\((--ag-[\w-]+)\)", lambda found: colours[found[1]], rules)
+    return re.sub(r"var\((--ag-[\w-]+)\)", lambda match: colours[match[1]], rules)
 
 
 def write_svg(tree: Shape) -> str:

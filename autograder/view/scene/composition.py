@@ -270,12 +270,12 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
 
 def _programs(recording: Recording) -> list[CodeFile]:
     """Return the code pane: each program's lines with their keys."""
-    found = []
+    programs = []
     for number, program in enumerate(recording.programs):
         lines, shown = enumerate(highlight(program.source), 1), lines_shown(recording, program)
         rows = [CodeLine(str(Key("line", line, program=number)), tokens) for line, tokens in lines if line in shown]
-        found.append(CodeFile(program.file, rows, shown.start))
-    return found
+        programs.append(CodeFile(program.file, rows, shown.start))
+    return programs
 
 
 def _memory(index: RecordingIndex, lanes: list[memory_lanes.MemoryLane], title: str = "") -> Drawing:

@@ -93,7 +93,7 @@ class _Counts:
         """Return the hint for a number that is too large: the write that another counter counted, if any."""
         counter = self.playback.tensors[tensor].counter
         writes = self.writes.get(self.playback.tensors[tensor].storage, [])
-        unseen = next((found for found in writes if counter not in found[2].counters), None)
+        unseen = next((write for write in writes if counter not in write[2].counters), None)
         if unseen is not None:
             number, step, write = unseen
             said = translated(

@@ -132,22 +132,22 @@ class NodeGraph:
 
     def _nodes_to_keep(self) -> set[int]:
         """Return the nodes that a fold must not hide: those that saved the decisive memory, that computed it, or that raised."""
-        found: dict[int, None] = {}
+        kept: dict[int, None] = {}
         edges = [self.index.playback.saved[edge] for edge in self.index.focus]
         for edge in edges:
             if edge.storage == edges[0].storage:
                 maker = self.index.block_of.get(edge.id)
-                found |= dict.fromkeys([edge.node, *([maker.number] if maker and maker.part == "node" else [])])
+                kept |= dict.fromkeys([edge.node, *([maker.number] if maker and maker.part == "node" else [])])
         raised = [visit.node for visit in self.index.recording.backward if visit.status == "raised"]
-        return set([*found, *raised][:MOST_KEPT])
+        return set([*kept, *raised][:MOST_KEPT])
 
     def _path_to_loss(self) -> set[int]:
         """Return the nodes between the decisive node and the loss, and the decisive node."""
-        found = {self.index.playback.saved[edge].node for edge in self.index.focus[:1]}
+        path = {self.index.playback.saved[edge].node for edge in self.index.focus[:1]}
         for node in sorted(self.index.recording.nodes, key=lambda node: node.id):
-            if not found.isdisjoint(node.inputs):
-                found.add(node.id)
-        return found
+            if not path.isdisjoint(node.inputs):
+                path.add(node.id)
+        return path
 
     def _draw(self, number: int, view: Fold, parent: int | None) -> Drawing:
         """Return the drawing of a view: create its blocks, place them and draw them."""

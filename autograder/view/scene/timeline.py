@@ -82,8 +82,8 @@ def _named_column(recording: Recording) -> Iterator[Column]:
     """Yield the column of the lines that a check names for a rejected program; nothing if it names none."""
     named = recording.verdict.named
     kinds: dict[str, Kind] = {"lost": "lost", "unseen": "unseen", "named": "made"}
-    told = {line.place: localized(line.sentence, recording.verdict.messages).rstrip(".。") for line in named}
-    marks = {line.place: Mark(kinds[line.mark], told[line.place]) for line in named}
+    sentences = {line.place: localized(line.sentence, recording.verdict.messages).rstrip(".。") for line in named}
+    marks = {line.place: Mark(kinds[line.mark], sentences[line.place]) for line in named}
     marked = [(place, marks[place]) for place in _in_order(recording, marks)]
     if marked:
         yield Column("", "", tuple(_rows_of(recording, marked, named[0].place)))

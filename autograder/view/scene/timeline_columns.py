@@ -391,9 +391,9 @@ class ColumnMaker:
             below = (callers[-1] if callers else step).index
             later = next((each for each in self.recording.steps[step.index :] if each.depth <= depth), None)
             earlier = (each for each in reversed(self.recording.steps[:below]) if each.depth <= depth)
-            found = later or next(earlier, None)
-            if found is not None and found.depth == depth and not found.place.text.endswith(":"):
-                callers.append(found)
+            caller = later or next(earlier, None)
+            if caller is not None and caller.depth == depth and not caller.place.text.endswith(":"):
+                callers.append(caller)
         return callers[::-1]
 
     def _row(self, step: Step, marks: tuple[Mark, ...], fold: str, shown: list[Step]) -> Row:

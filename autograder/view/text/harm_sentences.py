@@ -129,11 +129,11 @@ def where(place: Place, file: str) -> str:
 
 def line_labels(places: Iterable[Place], file: str) -> list[str]:
     """Return the number of each line, with the name of its file if that differs from the previous line's."""
-    named, found = file, []
+    named, labels = file, []
     for place in places:
-        found.append(where(place, named))
+        labels.append(where(place, named))
         named = place.file
-    return found
+    return labels
 
 
 def keeper(harm: Harm, recording: Recording) -> str:

@@ -48,9 +48,9 @@ def untrained_name(verdict: Verdict) -> str:
     If the module has other parameters, return the name of the first of these parameters.
     """
     faults = ([tensor.name for tensor in fault.tensors if tensor.is_untrained] for fault in verdict.graph_faults)
-    found = next(filter(None, faults), [])
+    first = next(filter(None, faults), [])
     # Another variable may contain the other tensors of the fault.
-    names = [name for name in found if re.split(r"[.[]", name)[0] == re.split(r"[.[]", found[0])[0]]
+    names = [name for name in first if re.split(r"[.[]", name)[0] == re.split(r"[.[]", first[0])[0]]
     owner = re.match(r"(.*)[.\[]", os.path.commonprefix(names))
     module = owner[1] if owner else ""
     trained = [

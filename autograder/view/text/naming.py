@@ -19,8 +19,8 @@ def layer_names(recording: Recording) -> dict[int, str]:
     """Return, for each node that uses a module's parameters, the module's name: "critic.0" for `critic.0.weight`."""
     nodes = {node.id: node for node in recording.nodes}
     owners = _owners(recording)
-    found = {node.id: _layer(node, nodes, owners) for node in recording.nodes}
-    return {node: name for node, name in found.items() if name}
+    names = {node.id: _layer(node, nodes, owners) for node in recording.nodes}
+    return {node: name for node, name in names.items() if name}
 
 
 def module_paths(nodes: Sequence[Node], layers: dict[int, str]) -> dict[int, tuple[str, ...]]:
@@ -29,16 +29,16 @@ def module_paths(nodes: Sequence[Node], layers: dict[int, str]) -> dict[int, tup
     A node that uses no parameter belongs to the module that contains the previous layer, or to a more distant one if
     fewer calls are around it.
     """
-    found: dict[int, tuple[str, ...]] = {}
+    paths: dict[int, tuple[str, ...]] = {}
     path: tuple[str, ...] = ()
     depth = 0
     for node in nodes if layers else ():
         if node.id in layers:
             path, depth = tuple(layers[node.id].split(".")), len(node.scope)
-            found[node.id] = path
+            paths[node.id] = path
         else:
-            found[node.id] = path[: max(len(path) - 1 + len(node.scope) - depth, 0)]
-    return found
+            paths[node.id] = path[: max(len(path) - 1 + len(node.scope) - depth, 0)]
+    return paths
 
 
 def _owners(recording: Recording) -> dict[int, str]:

@@ -33,10 +33,10 @@ def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `ctx.x = x` with `ctx.save_for_backward(x)`, and save a copy if x is modified later."""
     for forward in methods(program.source, "forward", "setup_context"):
         context = (forward.args.args or [ast.arg("ctx")])[0].arg
-        found = (
+        assignments = (
             node for node in program.source.nodes(ast.Assign, forward) if isinstance(node.targets[0], ast.Attribute)
         )
-        stashes = [node for node in found if ast.unparse(node.targets[0]).startswith(f"{context}.")]
+        stashes = [node for node in assignments if ast.unparse(node.targets[0]).startswith(f"{context}.")]
         if not stashes:
             continue
         for copy in ("", ".clone()"):
@@ -49,8 +49,8 @@ def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
     """Return the methods with these names in subclasses of `torch.autograd.Function`."""
     classes = source.nodes(ast.ClassDef)
     bodies = [class_.body for class_ in classes if any(ast.unparse(base).endswith("Function") for base in class_.bases)]
-    found = [statement for body in bodies for statement in body if isinstance(statement, ast.FunctionDef)]
-    return [method for method in found if method.name in names]
+    functions = [statement for body in bodies for statement in body if isinstance(statement, ast.FunctionDef)]
+    return [method for method in functions if method.name in names]
 
 
 def save_through_context(source: EditableSource, forward: ast.FunctionDef, stashes: list[Any], copy: str) -> Edits:
@@ -84,8 +84,8 @@ def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
 
 def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
     """Return a new gradient, or a new output, from a hook that modifies it in place."""
-    found = [call for call in program.source.nodes(ast.Call) if call.args]
-    names = {ast.unparse(call.args[0]).split(".")[-1]: called(call) for call in found if "register_" in called(call)}
+    hooked = [call for call in program.source.nodes(ast.Call) if call.args]
+    names = {ast.unparse(call.args[0]).split(".")[-1]: called(call) for call in hooked if "register_" in called(call)}
     for node in program.source.nodes(ast.FunctionDef):
         if node.name not in names:
             continue

@@ -25,8 +25,14 @@ def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
     if program.verdict.outcome != "raises-backward":
         return
     source = program.source
-    found = [*of_loops(source), *of_methods(source), *of_functions(source), *given_to_loops(source), *of_items(source)]
-    for name, edits in found:
+    changes = [
+        *of_loops(source),
+        *of_methods(source),
+        *of_functions(source),
+        *given_to_loops(source),
+        *of_items(source),
+    ]
+    for name, edits in changes:
         text = "change.earlier_rounds|No gradient flows through {name} into earlier rounds any more."
         yield Candidate(KIND, edits, Message(text, name=name))
 

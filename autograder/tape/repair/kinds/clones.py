@@ -16,20 +16,20 @@ MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")
 def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `f = d * w2` with `f = d.clone() * w2`, so that the node saves a copy; of several tensors all at once, too."""
     for statement, name in program.saving_statements:
-        found = operands(program.source, statement)
-        named = [operand for operand in found if reads(program.source, operand, name)]
+        read = operands(program.source, statement)
+        named = [operand for operand in read if reads(program.source, operand, name)]
         for group in [
             named,
-            *([operand] for operand in found if operand not in named),
-            *([found] if len(found) > 2 else []),
+            *([operand] for operand in read if operand not in named),
+            *([read] if len(read) > 2 else []),
         ]:
             if group:
                 yield Candidate("clone before the save", add_clones(program.source, group))
 
     for statement in dict.fromkeys(statement for statement, _ in program.saving_statements):
         names = {name for harm in program.verdict.harms for name in (harm.tensor, harm.through) if name}
-        found = operands(program.source, statement)
-        some = [operand for operand in found if any(reads(program.source, operand, name) for name in names)]
+        read = operands(program.source, statement)
+        some = [operand for operand in read if any(reads(program.source, operand, name) for name in names)]
         if len(some) > 1:
             yield Candidate("clone before the save", add_clones(program.source, some))
 
@@ -139,9 +139,9 @@ def clone_at_calls(
 ) -> Iterator[Candidate]:
     """Yield changes that pass a copy to the function at its calls."""
     place = names.index(name) - (names[0] in ("self", "cls"))
-    found = calls_of(source.tree, function.name)
-    given = [call.args[place] for call in found if place < len(call.args)]
-    given += [word.value for call in found for word in call.keywords if word.arg == name]
+    calls = calls_of(source.tree, function.name)
+    given = [call.args[place] for call in calls if place < len(call.args)]
+    given += [word.value for call in calls for word in call.keywords if word.arg == name]
     edits: list[Edits] = [(source.append(value, ".clone()"),) for value in given]
     yield from each_then_all("clone at the call", edits)
 

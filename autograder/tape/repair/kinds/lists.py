@@ -24,10 +24,10 @@ def rebuild_list(program: BrokenProgram) -> Iterator[Candidate]:
 
 def rebuild(source: EditableSource, loop: ast.For, write: InPlaceWrite) -> Edits:
     """Return the edit that replaces the loop with a comprehension, or () if the loop does not iterate over a named container."""
-    value, found = new_value(source, write), container(loop, write.name)
-    if not value or found is None:
+    value, holder = new_value(source, write), container(loop, write.name)
+    if not value or holder is None:
         return ()
-    held, key = found
+    held, key = holder
     each = f"for {source.of(loop.target)} in {source.of(loop.iter)}"
     built = f"{{{key}: {value} {each}}}" if key else f"[{value} {each}]"
     return (source.replace(loop, f"{held} = {built}"),)

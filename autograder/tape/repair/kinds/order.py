@@ -208,20 +208,20 @@ def after_its_step(source: EditableSource, moving: ast.stmt, last: ast.stmt) -> 
 
 def movable(program: BrokenProgram) -> list[ast.stmt]:
     """Return the suspect statements, calls of the functions that contain them, and calls directly before a backward."""
-    found = list(program.suspects) or list(dict.fromkeys(write.statement for write in program.harmful_writes))
-    every = dict.fromkeys([*found, *program.callers, *right_before_backward(program.source)])
+    statements = list(program.suspects) or list(dict.fromkeys(write.statement for write in program.harmful_writes))
+    every = dict.fromkeys([*statements, *program.callers, *right_before_backward(program.source)])
     # `zero_grad()` may be on the line of a suspect: `optimizer.zero_grad(); loss.backward(); optimizer.step()`
     return [statement for statement in every if not clears(statement)]
 
 
 def right_before_backward(source: EditableSource) -> list[ast.stmt]:
     """Return the expression statements directly before a backward call, such as calls of callbacks."""
-    found = []
+    moved = []
     for last in source.statements():
         if isinstance(last, ast.Expr) and calls_backward(last):
             before_it = takewhile(lambda node: isinstance(node, ast.Expr), reversed(source.before(last)))
-            found += [node for node in before_it if not called_in(node) & NO_WRITE]
-    return found
+            moved += [node for node in before_it if not called_in(node) & NO_WRITE]
+    return moved
 
 
 def followed_by_backward(source: EditableSource, statement: ast.stmt) -> list[tuple[ast.stmt, ast.stmt]]:
@@ -293,12 +293,12 @@ def last_assignments(source: EditableSource, place: ast.stmt, last: ast.stmt, co
 
 def needed_for(names: set[str], earlier: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return the statements that the values of some names depend on, the last first."""
-    found = []
+    needed = []
     for statement in reversed(earlier):
         if names_bound(statement) & names:
             names = names | names_loaded(statement)
-            found.append(statement)
-    return found
+            needed.append(statement)
+    return needed
 
 
 def creates_state(source: EditableSource, statement: ast.Assign) -> bool:

@@ -162,8 +162,8 @@ def pass_out_of_place(program: BrokenProgram) -> Iterator[Candidate]:
 def switch_off_inplace(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `nn.ReLU(inplace=True)` with `nn.ReLU(inplace=False)`: each alone, then all."""
     source = program.source
-    found = [switch_off(source, statement, call) for statement, call in every_call(source)]
-    yield from each_then_all("inplace=False", found)
+    changes = [switch_off(source, statement, call) for statement, call in every_call(source)]
+    yield from each_then_all("inplace=False", changes)
 
 
 def switch_off(source: EditableSource, statement: ast.stmt, call: ast.Call) -> Edits:

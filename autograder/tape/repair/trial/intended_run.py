@@ -205,13 +205,13 @@ class UnusedGradients:
 
 def reads(call: Backward) -> dict[int, int]:
     """Return the sequence number of the first node in this graph that read each leaf, by the `id` of the leaf."""
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     for node in nodes_below(call.roots):
         for below, _ in node.next_functions:
             if hasattr(below, "variable"):
                 key, number = id(below.variable), sequence_number(node)
-                found[key] = min(number, found.get(key, number))
-    return found
+                numbers[key] = min(number, numbers.get(key, number))
+    return numbers
 
 
 @dataclass

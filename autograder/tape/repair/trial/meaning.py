@@ -189,17 +189,17 @@ def same_all(intended: list[Tensor], now: list[Tensor]) -> bool:
     return len(intended) == len(now) and all(same(left, right) for left, right in zip(intended, now, strict=True))
 
 
-def all_in(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spare: int = 0) -> bool:
+def all_in(wanted: list[Tensor], got: list[Tensor], *, near: bool = False, spare: int = 0) -> bool:
     """Return whether `found` contains each tensor of `wanted` except `spare` of them, in any order, each once.
 
     Zeros may be missing. With `near`, elements may differ by the error of finite differences.
     """
-    return count_missing(wanted, found, near=near) <= spare
+    return count_missing(wanted, got, near=near) <= spare
 
 
-def count_missing(wanted: list[Tensor], found: list[Tensor], *, near: bool = False) -> int:
+def count_missing(wanted: list[Tensor], got: list[Tensor], *, near: bool = False) -> int:
     """Return the number of tensors of `wanted` that `found` does not contain, as `all_in` compares them."""
-    left, count = list(found), 0
+    left, count = list(got), 0
     for value in wanted:
         place = next((n for n, other in enumerate(left) if same(value, other, near=near)), None)
         if place is not None:
@@ -232,12 +232,12 @@ def other_ends(names: list[str], intended: dict[str, Tensor], now: dict[str, Ten
         Message("trial.ends_as|{name} ends as {now}, not {meant}", name=n, now=text(now[n]), meant=text(intended[n]))
         for n in names[:FEW]
     ]
-    told = join_messages(each, CLAUSES)
+    sentence = join_messages(each, CLAUSES)
     if len(names) <= FEW:
-        return Message("join.end|{told}.", told=told) if told else ""
+        return Message("join.end|{told}.", told=sentence) if sentence else ""
     return counted_message(
         len(names) - FEW, "trial.more_names.one|{told} ({count} more name differs).",
-        "trial.more_names|{told} ({count} more names differ).", told=told,
+        "trial.more_names|{told} ({count} more names differ).", told=sentence,
     )  # fmt: skip
 
 

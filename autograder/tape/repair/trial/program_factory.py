@@ -119,15 +119,15 @@ def _position(code: types.CodeType) -> tuple[str, int]:
 
 def _codes(source: str, file: str) -> dict[_Key, types.CodeType]:
     """Return the code of each function in a source, by its qualified name and the number of earlier functions with that name."""
-    found: dict[_Key, types.CodeType] = {}
+    codes: dict[_Key, types.CodeType] = {}
     waiting = [compile(source, file, "exec", dont_inherit=True)]
     for code in waiting:
         inside = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
         waiting += inside
         for inner in inside:
-            count = sum(name == inner.co_qualname for name, _ in found)
-            found[inner.co_qualname, count] = inner
-    return found
+            count = sum(name == inner.co_qualname for name, _ in codes)
+            codes[inner.co_qualname, count] = inner
+    return codes
 
 
 def _outside(source: str) -> str:

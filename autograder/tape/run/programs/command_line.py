@@ -46,18 +46,18 @@ def module_file(name: str) -> tuple[str, str]:
     Raises:
         ProgramError: if there is no such module, or if it is not written in Python.
     """
-    folders, found = [os.getcwd(), *sys.path], None
+    folders, spec = [os.getcwd(), *sys.path], None
     for part in name.split("."):
-        found = PathFinder.find_spec(part, folders)
-        folders = list(found.submodule_search_locations or ()) if found else []
-    if found is None:
+        spec = PathFinder.find_spec(part, folders)
+        folders = list(spec.submodule_search_locations or ()) if spec else []
+    if spec is None:
         text = "module.missing|There is no module {name} here. Start in the folder that contains its outermost package."
         raise ProgramError.of(text, name=name)
     if folders:
         return module_file(f"{name}.__main__")
-    if not found.origin or not found.origin.endswith(".py"):
+    if not spec.origin or not spec.origin.endswith(".py"):
         raise ProgramError.of("module.foreign|The module {name} is not written in Python. Name one that is.", name=name)
-    return name, found.origin
+    return name, spec.origin
 
 
 def packaged_name(path: str) -> tuple[str, list[str]]:

@@ -204,7 +204,7 @@ def _words_of(line: str) -> list[str]:
     """Return the words after a magic, with the values of `{expression}` and `$name`, or as they are if one has no value."""
     space = vars(sys.modules["__main__"])
     with suppress(Exception):
-        line = re.sub(r"\{(.+?)\}|\$(\w+)", lambda found: str(eval(found[1] or found[2], space)), line)
+        line = re.sub(r"\{(.+?)\}|\$(\w+)", lambda match: str(eval(match[1] or match[2], space)), line)
     return shlex.split(line)
 
 
@@ -212,8 +212,8 @@ def _run_file(words: list[str]) -> None:
     """Run a file as `%run` does: in a new module whose names the notebook gets, or with -i in the notebook's namespace."""
     if words[:1] == ["-m"]:
         words.insert(2, "--")  # the next words are the module's, as for `python -m`
-    found, arguments = getopt.getopt(words, "nidtN:b:pD:l:rs:T:em:G")
-    options, name = dict(found), "__main__"
+    given, arguments = getopt.getopt(words, "nidtN:b:pD:l:rs:T:em:G")
+    options, name = dict(given), "__main__"
     if "-m" in options:
         name, path = module_file(options["-m"])
     else:

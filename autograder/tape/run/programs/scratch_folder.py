@@ -408,20 +408,20 @@ def _is_of_library(path: str) -> bool:
 def copied(path: str, made: str) -> bool:
     """Copy a file with its mode and times, and return whether it could be read."""
     try:  # `shutil.copy2` takes eight times as long (Linux 6.18)
-        content, found = Path(path).read_bytes(), os.stat(path)
+        content, state = Path(path).read_bytes(), os.stat(path)
     except OSError:
         return False
     Path(made).write_bytes(content)
-    os.chmod(made, stat.S_IMODE(found.st_mode))
-    os.utime(made, ns=(found.st_atime_ns, found.st_mtime_ns))
+    os.chmod(made, stat.S_IMODE(state.st_mode))
+    os.utime(made, ns=(state.st_atime_ns, state.st_mtime_ns))
     return True
 
 
 def file_state(path: str) -> FileState:
     """Return the properties that show a change of a file, or zeros if it does not exist."""
     try:
-        found = os.lstat(path)
+        state = os.lstat(path)
     except FileNotFoundError:
         return 0, 0, 0
-    kind = stat.S_IFMT(found.st_mode)
-    return (kind, found.st_size, found.st_mtime_ns) if stat.S_ISREG(kind) else (kind, 0, 0)
+    kind = stat.S_IFMT(state.st_mode)
+    return (kind, state.st_size, state.st_mtime_ns) if stat.S_ISREG(kind) else (kind, 0, 0)
