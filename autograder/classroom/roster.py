@@ -178,7 +178,7 @@ def _is_moodles(table: TableFile, columns: dict[str, int]) -> bool:
     return not is_known and len(table.header) >= MOODLES_USUAL and not any(map(str.isdigit, cells))
 
 
-def _moodle_columns(table: TableFile, found: dict[str, int]) -> dict[str, int]:
+def _moodle_columns(table: TableFile, known: dict[str, int]) -> dict[str, int]:
     """Return the columns of the name, the address and the time in Moodle's worksheet, recognized by their contents."""
     columns = dict(enumerate(map(set, zip(*table.rows, strict=True))))
     emails = [number for number, cells in columns.items() if all("@" in cell for cell in cells)]
@@ -192,7 +192,7 @@ def _moodle_columns(table: TableFile, found: dict[str, int]) -> dict[str, int]:
     is_name = 2 * len(columns[1]) > len(table.rows) and not all(cell.rstrip().endswith("-") for cell in columns[1])
     by_kind = {"email": emails, "handed in": read or times, "name": [1] if is_name else []}
     # The first time is that of the submission; the time of the grade follows later.
-    return {kind: numbers[0] for kind, numbers in by_kind.items() if numbers and kind not in found}
+    return {kind: numbers[0] for kind, numbers in by_kind.items() if numbers and kind not in known}
 
 
 def _person(row: list[str], columns: dict[str, int]) -> Person:

@@ -55,9 +55,9 @@ class Message(str):
     _made_from: str
 
 
-def counted_message(count: int, one: str, many: str, **values: object) -> Message:
+def counted_message(count: int, singular: str, plural: str, **values: object) -> Message:
     """Return the message of one of two texts, depending on a number, such as "{count} node" and "{count} nodes"."""
-    return Message(one if count == 1 else many, count=f"{count:,}", **values)
+    return Message(singular if count == 1 else plural, count=f"{count:,}", **values)
 
 
 def message_with(text: str, values: dict[str, object]) -> Message:

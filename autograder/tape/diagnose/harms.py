@@ -74,7 +74,7 @@ def name_at_lines(state: RunState, save: TrackedSave, writes: list[WriteEvent]) 
     if save.tensor is None or state.tensors.all[save.tensor].leaf or _reads(save.node.place, name):
         return name
     given = (write.through for write in writes if is_of(write, save))
-    return next((name for name in given if name and _reads(save.node.place, name)), name)
+    return next((other for other in given if other and _reads(save.node.place, other)), name)
 
 
 def _reads(place: Place, name: str) -> bool:

@@ -40,7 +40,7 @@ def _shared(evidence: Evidence) -> Iterator[GraphFault]:
     state, flow = evidence.state, evidence.state.flow
     held = {leaf.object_id for leaf in flow.optimized.values()} | {leaf.object_id for leaf in flow.reached.values()}
     for place, (leaf, value) in flow.shared.items():
-        owners = [leaf for leaf in flow.optimized.values() if leaf.memory is value.memory]
+        owners = [tracked for tracked in flow.optimized.values() if tracked.memory is value.memory]
         if owners and leaf.object_id not in held:
             yield SHARED.at(
                 place,

@@ -143,7 +143,7 @@ def _maker_of(name: str, held: set[str], makers: dict[str, list[Place]]) -> Plac
     """Return the only line that makes the outermost module of a parameter of which no optimizer holds one, or None."""
     parts = name.split(".")[:-1]
     for end in range(1, len(parts) + 1):
-        if not any(name.startswith(f"{'.'.join(parts[:end])}.") for name in held):
+        if not any(path.startswith(f"{'.'.join(parts[:end])}.") for path in held):
             places = makers.get(parts[end - 1], [])
             return places[0] if len(places) == 1 else None
     return None

@@ -162,14 +162,14 @@ class Node(msgspec.Struct, frozen=True):
 
 def nodes_below(starts: Iterable[int], nodes: Mapping[int, Node]) -> list[Node]:
     """Return these nodes and those that backward would reach from them; unknown ids are ignored."""
-    found: dict[int, Node] = {}
+    reached: dict[int, Node] = {}
     waiting = list(starts)
     while waiting:
         node = nodes.get(waiting.pop())  # a recording from a student's process may contain unknown ids
-        if node is not None and node.id not in found:
-            found[node.id] = node
+        if node is not None and node.id not in reached:
+            reached[node.id] = node
             waiting += [below for below in node.inputs if below is not None]
-    return list(found.values())
+    return list(reached.values())
 
 
 class SavedEdge(msgspec.Struct, frozen=True):

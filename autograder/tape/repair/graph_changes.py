@@ -303,7 +303,9 @@ def _reparametrize(source: EditableSource, at: ast.stmt, fault: GraphFault) -> I
 
 def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Replace values of 0 in front of a root or logarithm, whose derivative is infinite there."""
-    for call in (call for call in calls(at) if called(call) in ("sqrt", "rsqrt", "log") and not call.keywords):
+    for call in calls(at):
+        if called(call) not in ("sqrt", "rsqrt", "log") or call.keywords:
+            continue
         value = call.args[0] if call.args else getattr(call.func, "value", None)
         if value is not None:
             yield (source.append(value, ".clamp(min=1e-12)"),)

@@ -90,7 +90,7 @@ def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:
     """Return whether the modified variable was assigned from `.data`, in the last assignment above if there is one."""
     made = program.source.bindings(write.name)  # last first
     above = [statement for statement in made if statement.lineno < write.statement.lineno][:1] or made
-    return any(node.attr == "data" for one in above for node in program.source.nodes(ast.Attribute, one.value))
+    return any(node.attr == "data" for alias in above for node in program.source.nodes(ast.Attribute, alias.value))
 
 
 @dataclass(frozen=True)

@@ -250,13 +250,13 @@ class PostMortem:
 
     def kept(self, node: Any) -> Iterator[SavedTensorRef]:
         """Yield the tensors that a node saved. For those that backward does not check, the expected version is the current one."""
-        nodes = self._found(node)
-        site = self._site(nodes[0])
+        number, logged = self._found(node)
+        site = self._site(number)
         for name, read, checked, _ in kept_by(node):
             tensor = read()
             if tensor is not None:
-                expected = self._expected(node, name, tensor, nodes[1]) if checked else version_of(tensor)
-                yield SavedTensorRef(node, name, tensor, site, nodes[1], expected)
+                expected = self._expected(node, name, tensor, logged) if checked else version_of(tensor)
+                yield SavedTensorRef(node, name, tensor, site, logged, expected)
 
     def _expected(self, node: Any, name: str, tensor: torch.Tensor, clock: int) -> int | None:
         """Return the version that backward expects. In a list, it is that after the first modification since the save, minus one."""

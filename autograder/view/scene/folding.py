@@ -109,14 +109,17 @@ class FoldPlanner:
             if not ends or 1 < i < len(rounds)
         ]
         where = {"rounds": _numbers(middle), "lines": Fold("", middle).lines}
-        one, many = translated("round {rounds} of {lines}", **where), translated("rounds {rounds} of {lines}", **where)
+        single, several = (
+            translated("round {rounds} of {lines}", **where),
+            translated("rounds {rounds} of {lines}", **where),
+        )
         if not ends:
-            parts = (self._folded(many, [entry]) if self._is_kept(entry) else [entry] for entry in middle)
+            parts = (self._folded(several, [entry]) if self._is_kept(entry) else [entry] for entry in middle)
             return list(chain.from_iterable(parts))
-        return [*rounds[0], *self._folded(many if len(middle) > 1 else one, self._chunks(middle)), *rounds[-1]]
+        return [*rounds[0], *self._folded(several if len(middle) > 1 else single, self._chunks(middle)), *rounds[-1]]
 
     def _split(self, nodes: list[Node]) -> list[list[Node]]:
-        """Return the nodes of each iteration; a new one begins when the program returns to a line that has already run."""
+        """Return the nodes of each iteration; a new single begins when the program returns to a line that has already run."""
         rounds: list[list[Node]] = [[]]
         seen: set[int] = set()
         last, step = -1, None

@@ -89,9 +89,9 @@ def join_few(things: list[str]) -> str:
     return join_names([*things[:MAX_NAMES], translated("{count} more", count=more)] if more > 1 else things)
 
 
-def count_noun(count: int, one: str, many: str, **values: object) -> str:
+def count_noun(count: int, singular: str, plural: str, **values: object) -> str:
     """Return one of two translated texts, depending on a number, such as "{count} node" and "{count} nodes"."""
-    return translated(one if count == 1 else many, count=count, **values)
+    return translated(singular if count == 1 else plural, count=count, **values)
 
 
 class TensorNames:

@@ -136,9 +136,9 @@ class _Arguments(ast.NodeTransformer):
         return self.known.get(node.id, node)
 
 
-def _both_first(one: list[ast.Call], two: list[ast.Call]) -> Iterator[list[str]]:
+def _both_first(calls: list[ast.Call], later_calls: list[ast.Call]) -> Iterator[list[str]]:
     """Yield the statements of two updates, both backwards first, the second possibly only for the parameters that its step trains."""
-    (first, after_first), (second, after_second) = _diverged(one), _diverged(two)
+    (first, after_first), (second, after_second) = _diverged(calls), _diverged(later_calls)
     step_calls = (call.func for call in after_second if called(call) == "step" and isinstance(call.func, ast.Attribute))
     inputs = f"inputs=[p for group in {ast.unparse(next(step_calls).value)}.param_groups for p in group['params']]"
     for kept in ("retain_graph=True", ""):

@@ -198,8 +198,8 @@ class UnusedGradients:
         """Yield the ids of the leaves that were modified since an earlier call, after this call's graph had read them."""
         first_read = reads(call)
         for leaf, key in zip(call.targets, call.keys, strict=False):
-            since = (call for call in self._calls if first_read.get(id(leaf), call.number) < call.number)
-            if any(call.keys.get(id(leaf), key) != key for call in since):
+            since = (earlier for earlier in self._calls if first_read.get(id(leaf), earlier.number) < earlier.number)
+            if any(earlier.keys.get(id(leaf), key) != key for earlier in since):
                 yield id(leaf)
 
 
