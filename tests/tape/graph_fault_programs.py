@@ -1201,6 +1201,8 @@ PROGRAMS = (
             optimizer.step()
         """, (("[nn.Parameter(torch.ones(2)) for _ in range(2)]", "nn.ParameterList(torch.ones(2) for _ in range(2))"),)),
     FaultyProgram("converted values as parameters in lists of a module", "gradient that no optimizer uses", "correct", """
+        class Other(nn.Module):
+            def __init__(self): self.scales = []
         class Snake(nn.Module):
             def __init__(self):
                 super().__init__()

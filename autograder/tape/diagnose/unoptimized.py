@@ -111,7 +111,7 @@ def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
                     "optimizer.module_list|Use nn.ModuleList: a module's parameters() does not list the layers in a "
                     "Python list."
                 )
-            elif (kept := _IN_LIST.search(made.text)) and kept[1] in lists:
+            elif _is_in_list(evidence, made, tensors):
                 change = (
                     "optimizer.parameter_list|Use nn.ParameterList: a module's parameters() does not list the parameters "
                     "in a Python list."
@@ -124,11 +124,23 @@ def _lists_of_modules(evidence: Evidence) -> dict[str, tuple[Place, ast.ClassDef
     """Return the lines that make a list as an attribute of a module, with its class, by the attribute if only one class has it."""
     lists: dict[str, list[tuple[Place, ast.ClassDef]]] = {}
     for file, owner in evidence.nodes(ast.ClassDef):
-        if any("Module" in ast.unparse(base) for base in owner.bases):
+        if _is_module(owner):
             for node in (statement for statement in ast.walk(owner) if isinstance(statement, ast.Assign)):
                 if name := _LIST.match(ast.unparse(node)):
                     lists.setdefault(name[1], []).append((Place(file, node.lineno, ast.unparse(node)), owner))
     return {name: places[0] for name, places in lists.items() if len(places) == 1}
+
+
+def _is_module(owner: ast.ClassDef) -> bool:
+    return any("Module" in ast.unparse(base) for base in owner.bases)
+
+
+def _is_in_list(evidence: Evidence, made: Place, tensors: list[TrackedTensor]) -> bool:
+    """Return whether a line makes parameters in a Python list of a module, and no conversion puts other tensors into it."""
+    kept, classes = _IN_LIST.search(made.text), around(evidence.trees[made.file], ast.ClassDef, made.line)
+    is_other = _CONVERTED.search(made.text) and not (evidence.state.name_of(tensors[0]) or "").endswith("]")
+    owners = [ast.unparse(owner) for owner in classes if _is_module(owner)]
+    return kept is not None and not is_other and any(f"self.{kept[1]} = [" in owner for owner in owners)
 
 
 def _makers(state: RunState) -> dict[str, list[Place]]:

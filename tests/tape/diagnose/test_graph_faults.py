@@ -313,6 +313,30 @@ def test_the_call_that_clears_is_one_of_the_program(update, code):
     assert f"`{code}`" in fault.change
 
 
+@pytest.mark.parametrize(("made", "advice"), [
+    ("[nn.Parameter(torch.ones(2).to('cpu'))]", "Use nn.ParameterList"),
+    ("[nn.Parameter(torch.rand(2)).to('cpu')]", "Use nn.ParameterList"),
+    ("[nn.Parameter(torch.rand(2)).double()]", "Convert the values before"),
+])  # fmt: skip
+def test_only_a_converted_parameter_is_said_to_be_another_tensor(made, advice):
+    """Values that are converted before `nn.Parameter` are those of the parameter, and a conversion may return the parameter itself."""
+    source = f"""
+        class Net(nn.Linear, nn.Module):
+            def __init__(self):
+                super().__init__(2, 1)
+                self.scales = {made}
+            def forward(self, x): return super().forward(x * self.scales[0].float())
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """
+    (fault,) = verdict_of(HEAD + dedent(source).lstrip("\n")).graph_faults
+    assert advice in fault.change
+
+
 def test_each_kind_is_shown():
     """Every kind of fault that is looked for has a program here."""
     from autograder.tape.diagnose.verdict import KINDS
