@@ -60,6 +60,9 @@ PROGRAMS = (
     FaultyProgram("an optimizer without a step that a scheduler and a function are given", "method that is not called", "correct", """
         def decay(optimizer, n):
             for group in optimizer.param_groups: group["lr"] = 0.1 / (n + 1)
+        def unused(judge):
+            second = torch.optim.SGD(judge.parameters(), lr=0.1)
+            decay(second, 1)
         net, judge = nn.Linear(2, 1), nn.Linear(1, 1)
         first = torch.optim.SGD(net.parameters(), lr=0.1)
         second = torch.optim.SGD(judge.parameters(), lr=0.1)  # fault

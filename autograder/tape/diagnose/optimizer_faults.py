@@ -156,9 +156,9 @@ def _clipped_late(evidence: Evidence) -> Iterator[GraphFault]:
         if not (is_plain and len(clips) == 1 and fills and steps and fills[-1] < steps[0] <= steps[-1] < clips[0]):
             continue
         lines = range(body[clips[0]].lineno, (body[clips[0]].end_lineno or 0) + 1)
-        for place in (one for one in ran if one.file == file and one.line in lines):
+        for place in (clip for clip in ran if clip.file == file and clip.line in lines):
             # The caller of a function may make another step with the clipped gradients.
-            updates = {(one.file, one.line in range(block.lineno, place.line)) for one in flow.updated_at.values()}
+            updates = {(step.file, step.line in range(block.lineno, place.line)) for step in flow.updated_at.values()}
             if not isinstance(block, ast.FunctionDef) or updates == {(file, True)}:
                 yield CLIPPED.at(
                     place,
@@ -253,17 +253,19 @@ def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
 def _never_stepped(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that make an optimizer whose step no line calls."""
     stepped = {_last_name(node.value) for _, node in evidence.nodes(ast.Attribute) if node.attr == "step"}
+    made_at = {(place.file, place.line) for place in evidence.state.flow.steps.made_at}
     for file, node in evidence.nodes(ast.Assign):
         made = _OPTIMIZER.match(ast.unparse(node))
         name = made[1].rpartition(".")[2] if made else ""
-        if not made or name in stepped:
+        if not made or name in stepped or (file, node.lineno) not in made_at:
             continue
         trees = evidence.trees.values() if "." in made[1] else [evidence.trees[file]]
-        nodes = [one for tree in trees for one in ast.walk(tree)]
-        owners = [one for one in nodes if isinstance(one, ast.Attribute) and _last_name(one.value) == name]
-        known = {*map(id, node.targets), *(id(one.value) for one in owners)}
-        values = [one for one in nodes if _last_name(one) == name and id(one) not in known]
-        is_cleared = any(one.attr == "zero_grad" for one in owners)
+        nodes = [part for tree in trees for part in ast.walk(tree)]
+        used = [part for part in nodes if isinstance(part, ast.Attribute) and _last_name(part.value) == name]
+        owners = {id(part.value) for part in used}
+        loaded = (part for part in nodes if isinstance(getattr(part, "ctx", None), ast.Load))
+        values = [part for part in loaded if _last_name(part) == name and id(part) not in owners]
+        is_cleared = any(part.attr == "zero_grad" for part in used)
         # An optimizer that the program passes on may be stepped elsewhere.
         if (is_cleared or not stepped) and (not values or _is_only_passed(evidence, values, stepped)):
             yield NOT_CALLED.at(
@@ -277,9 +279,9 @@ def _never_stepped(evidence: Evidence) -> Iterator[GraphFault]:
 def _is_only_passed(evidence: Evidence, values: list[ast.AST], stepped: set[str]) -> bool:
     """Return whether values are passed only to schedulers and the program's functions, and each step is of a variable with an optimizer."""
     calls = [call for _, call in evidence.nodes(ast.Call)]
-    given = {id(one): call for call in calls for one in (*call.args, *(key.value for key in call.keywords))}
-    receivers = {_last_name(given[id(one)].func) if id(one) in given else "" for one in values}
-    defined = {vars(one)["name"] for _, one in evidence.nodes(ast.FunctionDef, ast.ClassDef)}
+    given = {id(value): call for call in calls for value in (*call.args, *(key.value for key in call.keywords))}
+    receivers = {_last_name(given[id(value)].func) if id(value) in given else "" for value in values}
+    defined = {vars(node)["name"] for _, node in evidence.nodes(ast.FunctionDef, ast.ClassDef)}
     made = Counter(
         _last_name(node.targets[0]) for _, node in evidence.nodes(ast.Assign)
         if _OPTIMIZER.match(ast.unparse(node)) or _is_scheduler(_last_name(getattr(node.value, "func", None)))
@@ -288,8 +290,8 @@ def _is_only_passed(evidence: Evidence, values: list[ast.AST], stepped: set[str]
         getattr(node, "arg", "") or _last_name(node) for _, node in evidence.nodes(ast.Name, ast.Attribute, ast.arg)
         if not isinstance(getattr(node, "ctx", None), ast.Load)
     )  # fmt: skip
-    is_known = all(one in defined or one == "print" or _is_scheduler(one) for one in receivers)
-    return is_known and all(0 < bound[one] == made[one] for one in stepped)
+    is_known = all(name in defined or name == "print" or _is_scheduler(name) for name in receivers)
+    return is_known and all(0 < bound[name] == made[name] for name in stepped)
 
 
 def _is_scheduler(name: str) -> bool:

@@ -163,8 +163,9 @@ class Observer(Listener):
             self._isolated(lambda: self.state.flow.modes.set_of_module.setdefault(self.statements.here()))
 
     def _optimizer_made(self, *_: object, **__: object) -> None:
-        """Note the statement that makes the first optimizer, which cannot hold parameters that are made later."""
+        """Note the statement that makes an optimizer. The first one cannot hold parameters that are made later."""
         steps = self.state.flow.steps
+        self._isolated(lambda: steps.made_at.add(self.statements.here()))
         steps.begun = self.state.steps if steps.begun is None and not self._only_counts else steps.begun
 
     def _recording_set(self, _switch: torch.set_grad_enabled, mode: bool) -> None:
