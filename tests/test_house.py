@@ -100,6 +100,23 @@ def is_allowed(room: str, other: str) -> bool:
     return any(f"{other}.".startswith(f"{one}.") for one in ROOMS[room] | EVERYWHERE | {room})
 
 
+VAGUE = {"one", "found", "own", "told"}  # CONTRIBUTING.md: variables say what they hold
+
+
+def test_variables_say_what_they_hold():
+    """No variable or argument has a name that fits every value."""
+    nodes = [(module, node) for module, file in FILES.items() for node in ast.walk(tree_of(file))]
+    bound = {
+        (module, name) for module, node in nodes
+        if (name := getattr(node, "arg", getattr(node, "id", None))) in VAGUE and not isinstance(node, ast.keyword)
+    }  # fmt: skip
+
+    # the fields of three records, each of what their class names
+    fields = {"FoundNotebooks", "Finding", "CheckedFunction"}
+    classes = {module for module, node in nodes if isinstance(node, ast.ClassDef) and node.name in fields}
+    assert {(module, "found") for module in classes} == bound
+
+
 # Names of tensors, nodes and storages that PyTorch keeps to itself; any name below `torch` with an underscore counts as well.
 PRIVATE = re.compile(
     r"_(version|base|is_view|cdata|backward_hooks|typed_storage|fused_\w+|foreach_\w+|(raw_)?saved_\w*)$|_grad$"

@@ -125,8 +125,8 @@ class CheckPlan(Plan):
             attempt = RecordedTrial(subject, part, self.asked)
             try:
                 self._judge(subject, part, attempt)
-            except Incorrect as found:
-                return (found, attempt) if found.verdict == wrong.verdict else None
+            except Incorrect as incorrect:
+                return (incorrect, attempt) if incorrect.verdict == wrong.verdict else None
         return None
 
     def compare(self, names: LearnerNames) -> None:

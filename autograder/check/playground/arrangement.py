@@ -204,18 +204,18 @@ def _names(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names that a statement binds, and those that it reads except for its own local names."""
     nodes = list(ast.walk(ast.parse(text)))
     binds = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    own = {
+    local = {
         name.id
         for node in nodes
         if isinstance(node, ast.comprehension | ast.For)
         for name in ast.walk(node.target)
         if isinstance(name, ast.Name)
     }
-    own |= {argument.arg for node in nodes if isinstance(node, ast.arguments) for argument in node.args}
+    local |= {argument.arg for node in nodes if isinstance(node, ast.arguments) for argument in node.args}
     reads = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     reads |= {node.target.id for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)}
     binds |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    return frozenset(binds - own), frozenset(reads - own)
+    return frozenset(binds - local), frozenset(reads - local)
 
 
 NAMES: dict[str, Any] = {"torch": torch, "nn": nn, "F": nn.functional}

@@ -58,7 +58,7 @@ def _as_handed_out(explanation: Explanation, lesson: Lesson) -> str:
     if variant is None:
         return explanation.text
     if source.exists():
-        return next(own.text for own in explanations_of(as_handed_out(source, exercise)) if own.id == explanation.id)
+        return next(kept.text for kept in explanations_of(as_handed_out(source, exercise)) if kept.id == explanation.id)
     return "" if explanation.varies else variant.in_words(explanation.text)
 
 

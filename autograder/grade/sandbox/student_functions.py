@@ -223,15 +223,15 @@ def _raising(*args: Any, **kwargs: Any) -> NoReturn:
 
 def _exception(error: RaisedError) -> Exception:
     """Return the exception that a test sees: of the same class if Python or a data library defines it."""
-    own = error.classes[0].rpartition(":")[2] if error.classes else ""
-    unseen = StudentError(f"{own}: {error.message}")
+    name_of_class = error.classes[0].rpartition(":")[2] if error.classes else ""
+    unseen = StudentError(f"{name_of_class}: {error.message}")
     known = [(place, kind) for place, name in enumerate(error.classes) if (kind := _exception_class(name))]
     if not known or any(issubclass(kind, NEVER_RAISED) for _, kind in known):
         return unseen
     place, kind = known[0]
     try:
         if place:  # a class of the student
-            kind = type(own, (kind,), {"__module__": "__main__", "__str__": lambda self: error.message})
+            kind = type(name_of_class, (kind,), {"__module__": "__main__", "__str__": lambda self: error.message})
         arguments = (error.message,) if error.arguments is None else decode(error.arguments)
         if kind.__module__ == "builtins":
             return kind(*arguments)

@@ -212,8 +212,8 @@ def bound_names(statement: ast.AST) -> set[str]:
         return {statement.name}
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         return {(alias.asname or alias.name).partition(".")[0] for alias in statement.names}
-    own = {statement.id} if isinstance(statement, ast.Name) and isinstance(statement.ctx, ast.Store) else set[str]()
-    return own.union(
+    bound = {statement.id} if isinstance(statement, ast.Name) and isinstance(statement.ctx, ast.Store) else set[str]()
+    return bound.union(
         *(bound_names(child) for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.Lambda))
     )
 

@@ -149,7 +149,7 @@ class _PendingComparison:
     """A declarative test whose requests have been answered."""
 
     cell: NotebookNode
-    own: SourceCell
+    source: SourceCell
     planned: PlannedCell
     # one for each plan; none if the program had ended when the first request was due
     answers: list[StudentAnswers] = field(default_factory=list)
@@ -285,7 +285,7 @@ class OutsideRun:
                     outputs.error(type(error).__name__, str(error), error._render_traceback_())
                     break
         declared.cell.outputs = [nbformat.from_dict(output) for output in outputs.take()]
-        self._run.grades[declared.own.id] = _declared_grade(declared.own, error, line, time.monotonic() - start)
+        self._run.grades[declared.source.id] = _declared_grade(declared.source, error, line, time.monotonic() - start)
 
     def _run_plain(self, cell: NotebookNode, source_cell: SourceCell, stack: contextlib.ExitStack) -> None:
         kind = self._with_changed_cells(source_cell)

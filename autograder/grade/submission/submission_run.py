@@ -49,7 +49,7 @@ class SubmissionRun:
             answer = next(answers)
         except WorkerEnded as error:
             known = {"number": self.count, "reason": str(error)}
-            name = next((source.id for own, source in self.cells if own is cell and source is not None), "")
+            name = next((source.id for submitted, source in self.cells if submitted is cell and source is not None), "")
             self.ended = Message("grade.ended_in_cell|the program was ended in cell {number}: {reason}", **known)
             if name:
                 text = "grade.ended_in_named_cell|the program was ended in cell {number} ({name}): {reason}"

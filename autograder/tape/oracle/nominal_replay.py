@@ -182,7 +182,7 @@ class NominalReplay(CallMode, Listener):
             return values[0]
         nominal = iter(values or ())
 
-        def one(tensor: torch.Tensor) -> torch.Tensor:
+        def nominal_value(tensor: torch.Tensor) -> torch.Tensor:
             value = next(nominal, None)
             if any(tensor is known for known in inputs):
                 if value is not None:
@@ -194,7 +194,7 @@ class NominalReplay(CallMode, Listener):
                 return tensor
             return tensor.detach().double().requires_grad_() if tensor.is_leaf else tensor.double()
 
-        return map_only(torch.Tensor, one, result)
+        return map_only(torch.Tensor, nominal_value, result)
 
     def _leaves(self, event: int, met: list[torch.Tensor]) -> None:
         """Store the value of each leaf that a call uses in the first run. In later runs, set it to that value, plus its shift."""

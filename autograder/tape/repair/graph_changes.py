@@ -346,11 +346,11 @@ def _call(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
         yield (source.replace(at, code),)
         return
     clear = code.replace(".step()", ".zero_grad()")
-    simple = [one for one in source.statements() if not hasattr(one, "body")]
-    later = [source.after(one) for one in simple if clear in map(source.of, calls_of(one, "zero_grad"))]
-    found = backwards(source, at)
-    nearest = [one for block in later for one in block if one in found][:1]
-    yield from ((source.insert_after(statement, code),) for statement in dict.fromkeys([*nearest, *found]))
+    simple = [node for node in source.statements() if not hasattr(node, "body")]
+    later = [source.after(node) for node in simple if clear in map(source.of, calls_of(node, "zero_grad"))]
+    every = backwards(source, at)
+    nearest = [node for block in later for node in block if node in every][:1]
+    yield from ((source.insert_after(statement, code),) for statement in dict.fromkeys([*nearest, *every]))
 
 
 def _call_instead(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
