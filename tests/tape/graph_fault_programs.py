@@ -1496,6 +1496,20 @@ RIGHT = {
             if n > 5:
                 second.step()
         """,
+    "an optimizer that code without a file steps, in a method with the name of another one": """
+        class Data:
+            def fit(self): pass
+        space = {}
+        exec("class Trainer:\\n  def fit(self, optimizer): optimizer.step()", space)
+        net, judge, trainer = nn.Linear(2, 1), nn.Linear(1, 1), space["Trainer"]()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        second = torch.optim.SGD(judge.parameters(), lr=0.1)
+        for n in range(3):
+            optimizer.zero_grad(), second.zero_grad()
+            judge(net(torch.ones(3, 2))).pow(2).mean().backward()
+            trainer.fit(optimizer)
+            if n > 5: second.step()
+        """,
     "an optimizer whose step is called later, in a function, by the name of another one": """
         def update(first, loss):
             loss.backward()

@@ -253,11 +253,12 @@ def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
 def _never_stepped(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that make an optimizer whose step no line calls."""
     stepped = {_last_name(node.value) for _, node in evidence.nodes(ast.Attribute) if node.attr == "step"}
-    made_at = {(place.file, place.line) for place in evidence.state.flow.steps.made_at}
+    steps = evidence.state.flow.steps
+    idle = {(place.file, place.line) for place in steps.made_at.values() if place not in steps.stepped_at}
     for file, node in evidence.nodes(ast.Assign):
         made = _OPTIMIZER.match(ast.unparse(node))
         name = made[1].rpartition(".")[2] if made else ""
-        if not made or name in stepped or (file, node.lineno) not in made_at:
+        if not made or name in stepped or (file, node.lineno) not in idle:
             continue
         trees = evidence.trees.values() if "." in made[1] else [evidence.trees[file]]
         nodes = [part for tree in trees for part in ast.walk(tree)]

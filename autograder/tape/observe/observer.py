@@ -162,10 +162,10 @@ class Observer(Listener):
         if any(leaf.requires_grad != value for leaf in module.parameters()):
             self._isolated(lambda: self.state.flow.modes.set_of_module.setdefault(self.statements.here()))
 
-    def _optimizer_made(self, *_: object, **__: object) -> None:
+    def _optimizer_made(self, optimizer: torch.optim.Optimizer, *_: object, **__: object) -> None:
         """Note the statement that makes an optimizer. The first one cannot hold parameters that are made later."""
         steps = self.state.flow.steps
-        self._isolated(lambda: steps.made_at.add(self.statements.here()))
+        self._isolated(lambda: steps.made_at.update({id(optimizer): self.statements.here()}))
         steps.begun = self.state.steps if steps.begun is None and not self._only_counts else steps.begun
 
     def _recording_set(self, _switch: torch.set_grad_enabled, mode: bool) -> None:
@@ -366,6 +366,7 @@ class Observer(Listener):
             self.statements.resume(sys._getframe())
 
     def _optimizer_steps(self, optimizer: torch.optim.Optimizer) -> None:
+        self.state.flow.steps.stepped_at.add(self.state.flow.steps.made_at.get(id(optimizer)))
         if not self._only_counts:
             self._resume_tracing()
             self._optimizer_begins(optimizer)

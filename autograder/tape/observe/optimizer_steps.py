@@ -100,7 +100,8 @@ class OptimizerSteps:
         self.calls: list[tuple[int, list[TrackedTensor]]] = []
         self.idle = IdleSteps()
         self.begun: int | None = None  # number of statements before the first optimizer was made; None if not recorded
-        self.made_at: set[Place] = set()  # the lines that made an optimizer
+        self.made_at: dict[int, Place] = {}  # by id of an optimizer, the line that made it
+        self.stepped_at: set[Place | None] = set()  # those of optimizers that have stepped
         # by line, a parameter in whose memory several tensors of that line are, each of another time
         self.kept: dict[Place, TrackedTensor] = {}
         # the line of a step that updated the parameters that another optimizer had just updated
