@@ -239,6 +239,24 @@ def test_a_write_outside_of_the_project_is_listed(project, capfd):
     assert "line" in (project.parent / "beside/log").read_text()
 
 
+THREAD = """
+import threading, time
+def write():
+    while True:
+        open("logs/events", "a").write("event")
+        time.sleep(0.01)
+threading.Thread(target=write, daemon=True).start()
+"""
+
+
+def test_a_thread_that_outlives_its_run_writes_to_no_file_of_the_project(project):
+    """A logger's thread opens its file again for each event, also after the run, when the folder is the user's again."""
+    (project / "logs").mkdir()
+    (project / "train.py").write_text(THREAD + TRAINS)
+    assert main(["explain", "train.py"]) == 0
+    assert [] == list((project / "logs").iterdir())
+
+
 DOWNLOADS = """
 import os, socket
 if not os.path.exists("../beside/data"):

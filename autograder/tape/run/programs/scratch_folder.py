@@ -277,8 +277,14 @@ class ScratchFolder:
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
             handler = handlers.get(event)
-            if handler is not None and self._is_running and not isinstance(arguments[0], int):
+            if handler is None or isinstance(arguments[0], int):
+                return
+            if self._is_running:
                 self._handle(handler, *arguments)
+            if (
+                not self._is_running and threading.current_thread() is not threading.main_thread()
+            ):  # or since this moment
+                _check_late_write(event, arguments)
 
         return hook
 
@@ -387,6 +393,13 @@ class _ProjectFinder:
         specs = (finder.find_spec(name, target) for finder in self._finders if finder is not None)
         known = (spec for spec in specs if spec is not None)
         return next((spec for spec in known if not (spec.origin and self._scratch.is_changed(spec.origin))), None)
+
+
+def _check_late_write(event: str, arguments: tuple[Any, ...]) -> None:
+    """Raise an error if a thread that outlived its run writes to a relative path, which names the user's file now."""
+    reads = event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    if not reads and event != "socket.connect" and not os.path.isabs(os.fsdecode(arguments[0])):
+        raise OSError(f"{arguments[0]!r}: the run of this thread has ended")
 
 
 def _opened_folder(descriptor: int) -> str:
