@@ -541,6 +541,16 @@ def test_a_list_of_numbers_becomes_a_list_of_tensors(made, new):
     assert "+    values.append(net(x).exp())" in fault.diff
 
 
+def test_a_change_is_run_in_a_program_that_fails_at_another_line():
+    """The error of the last line has nothing to do with autograd and stays, so the change is proven without it."""
+    text = (
+        "import torch\nw = torch.ones(2, requires_grad=True)\nh = w * 2\nh.sum().backward()\nprint(h.grad)\n"
+        "[].append(missing)\n"
+    )
+    (fault,) = explain_program(factory_of_text(text)).verdict.graph_faults
+    assert (True, True) == (fault.was_run, "+h.retain_grad()" in fault.diff), fault
+
+
 def test_a_change_whose_run_the_time_limit_ends_is_suggested_before_another(monkeypatch):
     """The gradients of `one` are not cleared. Once the time is over, no other change is named than the one that ran last."""
     text = (

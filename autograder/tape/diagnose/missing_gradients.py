@@ -109,8 +109,10 @@ def _missing(evidence: Evidence) -> Iterator[GraphFault]:
                 "leaf.retain_before|Call {name}.retain_grad() before backward.",
                 name=name_of(state, [tracked], "it"),
             )
-    for place, (tracked, _) in state.flow.missing.items():
-        if tracked.node is not None and not _only_clears(trees.get(place.file), place.line):
+    visited = state.nodes_of_calls()
+    for place, (tracked, _, calls) in state.flow.missing.items():
+        is_told = any(tracked.node in nodes for nodes in visited[:calls]) or (problem and problem.is_at(place))
+        if tracked.node is not None and is_told and not _only_clears(trees.get(place.file), place.line):
             yield MISSING.at(
                 place,
                 "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
@@ -141,7 +143,7 @@ def _empty(evidence: Evidence) -> Iterator[GraphFault]:
     at = problem.place(evidence.file) if problem is not None and "NoneType" in problem.message else None
     if at is None:
         return
-    for place, (leaf, is_required) in state.flow.missing.items():
+    for place, (leaf, is_required, _) in state.flow.missing.items():
         if leaf.node is not None or (place.file, place.line) != (at.file, at.line):
             continue
         last = line_of(state.flow.calls[-1].place, place.file) if state.flow.calls else ""

@@ -104,7 +104,7 @@ def _reads_gradient(tree: ast.Module, statement: ast.stmt) -> bool:
 def _clipped_early(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that clip gradients where each is None, before a backward that fills them."""
     flow = evidence.state.flow
-    for place, (leaf, _) in flow.missing.items():
+    for place, (leaf, *_) in flow.missing.items():
         if "clip_grad_" in place.text and place not in flow.present and leaf.id in flow.optimized.keys() & flow.reached:
             yield CLIPPED.at(
                 place,

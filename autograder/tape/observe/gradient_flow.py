@@ -74,8 +74,8 @@ class GradientFlow:
         self.optimizer_at: Place | None = None
         self.updated_at: dict[int, Place] = {}
         self.first_held: dict[int, tuple[int, int]] = {}  # by id, the number of calls and the position in the optimizer
-        # By line, the last tensor whose `.grad` was None there, and whether it required grad.
-        self.missing: dict[Place, tuple[TrackedTensor, bool]] = {}
+        # By line, the last tensor whose `.grad` was None there, whether it required grad, and the number of calls before it.
+        self.missing: dict[Place, tuple[TrackedTensor, bool, int]] = {}
         # the same of tensors whose gradient is to be kept, after a backward call
         self.retained_late: dict[Place, TrackedTensor] = {}
         self.present: set[Place] = set()  # the lines that read a `.grad` which was not None
@@ -180,7 +180,7 @@ class GradientFlow:
             return
         if result is None and len(inputs) == 1:
             if not inputs[0].retains_grad:
-                self.missing[here] = sources[0], inputs[0].requires_grad
+                self.missing[here] = sources[0], inputs[0].requires_grad, len(self.calls)
             elif self.calls:
                 self.retained_late[here] = sources[0]
         elif isinstance(result, torch.Tensor):

@@ -47,7 +47,8 @@ def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, pro
         seen = None if prove is None or current_budget().is_spent else prove(holder.make(text))
         is_run = seen is not None and _fixes_fault(seen, fault, verdict)
         is_refuted = seen and (
-            any(other.kind == fault.kind for other in seen.graph_faults) or (seen.error and seen.error.line)
+            any(other.kind == fault.kind for other in seen.graph_faults)
+            or (seen.error and seen.error.line and not _has_own_error(seen, fault, verdict))
         )
         if seen is None or is_run or (current_budget().is_spent and not is_refuted):
             diff = as_diff(holder.written(holder.source), holder.written(text), holder.file)
@@ -66,7 +67,17 @@ def _fixes_fault(seen: Verdict, fault: GraphFault, verdict: Verdict) -> bool:
     untrained = {tensor.name for other in seen.graph_faults for tensor in other.tensors if tensor.is_untrained}
     others = {other.kind for other in verdict.graph_faults} - {fault.kind}
     is_known = all(other.kind in others for other in seen.graph_faults)
-    return seen.outcome == "correct" and is_known and not untrained & {tensor.name for tensor in fault.tensors}
+    is_right = seen.outcome == "correct" or _has_own_error(seen, fault, verdict)
+    return is_right and is_known and not untrained & {tensor.name for tensor in fault.tensors}
+
+
+def _has_own_error(seen: Verdict, fault: GraphFault, verdict: Verdict) -> bool:
+    """Return whether the changed program ends with an error of the original's other lines, which has nothing to do with autograd."""
+    raised, error = seen.error, verdict.error
+    if raised is None or error is None or (error.type, error.message) != (raised.type, raised.message):
+        return False
+    is_apart = error.type != "RuntimeError" and not error.is_at(fault.place)
+    return is_apart and seen.outcome == verdict.outcome == "raises-forward"
 
 
 def _changed_texts(source: EditableSource, fault: GraphFault, alike: list[GraphFault]) -> Iterator[str]:

@@ -337,6 +337,13 @@ def test_only_a_converted_parameter_is_said_to_be_another_tensor(made, advice):
     assert advice in fault.change
 
 
+def test_a_value_that_a_list_holds_is_not_detached_by_its_name():
+    """In the next round, the name of the loss is that of another tensor, so `loss = loss.detach()` would change nothing."""
+    (program,) = (one for one in PROGRAMS if one.name == "a list of losses with their graphs")
+    (fault,) = verdict_of(program.source).graph_faults
+    assert fault.change.endswith("or detach it before the next one.")
+
+
 def test_each_kind_is_shown():
     """Every kind of fault that is looked for has a program here."""
     from autograder.tape.diagnose.verdict import KINDS
@@ -346,7 +353,7 @@ def test_each_kind_is_shown():
 
 OTHER_FILE = {
     "a number": ("def lost(h):\n    n = h.sum().item()\n    return h.sum() + n\n", "lost(w * w).backward()"),
-    "no leaf": ("def lost(h):\n    print(h.grad)\n    return h.sum()\n", "lost(w * w).backward()"),
+    "no leaf": ("def lost(h):\n    print(h.grad)\n", "h = w * w\nh.sum().backward()\nlost(h)  # is not a leaf"),
     "a cut": ("def lost(h):\n    return h.detach().sum()\n", "lost(w * 2).backward()  # train.py, line 4 ends there"),
     "a state, which a variable of another file leads to": (
         "class lost(__import__('torch').nn.Module):\n    def step(self, w): self.h = self.h * w; self.h.sum().backward()\n",
