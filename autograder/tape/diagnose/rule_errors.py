@@ -141,6 +141,12 @@ RULES = (
         line=".step(",
     ),
     Rule(
+        re.compile("'NoneType' object has no attribute '(next_functions|name|metadata|register_(pre)?hook)'"),
+        "rule.graph_ends|the graph ends here: the grad_fn of a leaf and the entry of a constant in next_functions are None.",
+        "rule.ask_result|Ask the result of an operation on a tensor that requires grad.",
+        line="grad_fn",
+    ),
+    Rule(
         re.compile("implement either the backward or vjp method"),
         "rule.no_backward|a torch.autograd.Function of this program has no backward.",
         "rule.define_backward|Define `backward(ctx, grad_output)` as a static method, or detach the input if it needs no "
