@@ -493,6 +493,20 @@ PROGRAMS = (
         h.retain_grad()
         print(h.grad.norm())  # fault
         """, (("h.sum().backward()\nh.retain_grad()", "h.retain_grad()\nh.sum().backward()"),)),
+    FaultyProgram("the graph of a leaf", "rule of autograd", "raises-forward", """
+        w = torch.ones(2, requires_grad=True)
+        loss = (w * 2).sum()
+        loss.backward()
+        print(w.grad_fn.next_functions)  # fault
+        """, (("w.grad_fn", "loss.grad_fn"),)),
+    FaultyProgram("a list of losses with their graphs", "graph used again", "raises-backward", """
+        net, losses = nn.Linear(2, 1), []
+        for x in torch.ones(3, 4, 2):
+            loss = net(x).pow(2).mean()  # fault
+            losses.append(loss)
+            loss = torch.stack(losses).mean()
+            loss.backward()
+        """, (("losses.append(loss)\n    loss = torch.stack(losses).mean()", "losses.append(loss.item())"),)),
     FaultyProgram("rows of a Jacobian", "graph used again", "raises-backward", """
         x = torch.ones(2, requires_grad=True)
         y = x.exp()  # fault
@@ -1411,6 +1425,13 @@ RIGHT = {
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
             other.step()
+        """,
+    "the .grad of a result that is read before backward": """
+        w = torch.ones(2, requires_grad=True)
+        h = w.exp()
+        (w * 2).sum().backward()
+        print(h.grad, h.grad_fn.next_functions)
+        h.sum().backward()
         """,
     "copies of weights, weights of the last round only, an average, a flat buffer, and weights that are tied": """
         net, target, other, kept = nn.Linear(2, 1), nn.Linear(2, 1), nn.Linear(2, 1, bias=False), {}

@@ -163,7 +163,9 @@ def _carried_fault(
     rounds = sum(step.place == carried.place for step in state.finished_steps)
     if effect == STALE and rounds == 1:
         change = "backward.compute_before_each|Compute it again before each backward."
-    elif name.replace(".", "_").isidentifier() and name.partition(".")[0] in known:
+    elif (
+        name.replace(".", "_").isidentifier() and name.partition(".")[0] in known and not _is_bound_anew(state, carried)
+    ):
         change = (
             "backward.compute_or_detach|Compute it again in each round, or cut its history before the next one: "
             "`{name} = {name}.detach()`."
@@ -195,6 +197,13 @@ def _is_carried(state: RunState, node: GraphNode) -> bool:
     """Return whether the loss of this iteration uses the result of a node; the last one may compute with it after backward."""
     reached = set(state.visited[-1])
     return any(consumer.step > _last_round(state) and consumer.id in reached for consumer in node.consumers)
+
+
+def _is_bound_anew(state: RunState, carried: GraphNode) -> bool:
+    """Return whether the line of a carried value ran again before this iteration used it, so that not its name, but a list holds it."""
+    last, steps = _last_round(state), state.finished_steps
+    uses = [consumer.step for consumer in carried.consumers if consumer.step > last]
+    return any(step.place == carried.place for step in steps[last + 1 : min(uses, default=0)])
 
 
 def _rounds(state: RunState, at: Place) -> list[int]:

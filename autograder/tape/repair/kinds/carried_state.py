@@ -52,9 +52,13 @@ def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
 def of_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the names that a training loop carries, detached at the start of an iteration, or at its end (if they start as None).
 
-    Then yield all of them together, because each alone may leave the error.
+    Then yield all of them together, because each alone may leave the error. Yield also the lists to which it appends a value.
     """
     for loop in training_loops(source):
+        for call in calls_of(loop, "append"):
+            if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+                kept = call.func.value.id
+                yield kept, (source.insert_after(loop.body[-1], f"{kept}[-1] = {kept}[-1].detach()"),)
         names = carried_names(loop)
         for name in names:
             for text in detached(name):

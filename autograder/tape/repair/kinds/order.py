@@ -302,11 +302,13 @@ def needed_for(names: set[str], earlier: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def creates_state(source: EditableSource, statement: ast.Assign) -> bool:
-    """Return whether the statement creates a leaf, a module's parameters or an optimizer, which a second forward must share."""
+    """Return whether the statement creates what a second forward must share: a leaf, parameters, an optimizer, an empty list."""
     text = source.of(statement)
     value = statement.value
     is_maker = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and not (value.args or value.keywords)
-    return is_maker or any(word in text for word in ("requires_grad", "Parameter", "optim"))
+    return (
+        is_maker or text.endswith(("[]", "{}")) or any(word in text for word in ("requires_grad", "Parameter", "optim"))
+    )
 
 
 def leading_to(program: BrokenProgram, last: ast.stmt) -> str:
