@@ -507,6 +507,20 @@ PROGRAMS = (
             loss = torch.stack(losses).mean()
             loss.backward()
         """, (("losses.append(loss)\n    loss = torch.stack(losses).mean()", "losses.append(loss.item())"),)),
+    FaultyProgram("a term of a loss that no_grad cuts", "graph cut", "correct", """
+        student, teacher = nn.Linear(2, 2), nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for x in torch.randn(3, 5, 2):
+            out = student(x)
+            with torch.no_grad():
+                goal = teacher(x)
+                goal_angle = torch.cosine_similarity(goal, goal.roll(1, 0), 1)
+                angle = torch.cosine_similarity(out, out.roll(1, 0), 1)  # fault
+            loss = (out - goal).pow(2).mean() + 2 * (angle - goal_angle).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """, (("        angle = ", "    angle = "),)),
     FaultyProgram("rows of a Jacobian", "graph used again", "raises-backward", """
         x = torch.ones(2, requires_grad=True)
         y = x.exp()  # fault
@@ -1425,6 +1439,20 @@ RIGHT = {
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
             other.step()
+        """,
+    "numbers of a forward without recording that are subtracted from those of another": """
+        net, value = nn.Linear(4, 3), nn.Linear(4, 1)
+        optimizer = torch.optim.SGD([*net.parameters(), *value.parameters()], lr=0.1)
+        for s in torch.randn(3, 4):
+            with torch.no_grad():
+                old = torch.log_softmax(net(s), 0)[1]
+                target = 1 + 0.9 * value(s + 1).squeeze()
+            logp, v = torch.log_softmax(net(s), 0)[1], value(s).squeeze()
+            with torch.no_grad():
+                advantage = target - v
+            optimizer.zero_grad()
+            (-logp * advantage + 0.1 * (old - logp) + (target - v) ** 2).backward()
+            optimizer.step()
         """,
     "the .grad of a result that is read before backward": """
         w = torch.ones(2, requires_grad=True)

@@ -160,7 +160,9 @@ class Cuts:
         cut = self.of(tracked)
         if cut is None or tensor.requires_grad:
             return
-        if cut.how in _TAKES_VALUES or not (tensor.dim() or cut.how == NO_GRAD):
+        # A whole forward without recording computes a constant, such as the log-probability of an old policy.
+        is_forward = cut.how == NO_GRAD and any(source.leaf for source in cut.values)
+        if cut.how in _TAKES_VALUES or not (tensor.dim() or is_forward):
             _, sums = self.terms.setdefault(cut.place, (cut, {}))
             if node is not None and len(sums) < SOURCES:
                 sums[node] = here
