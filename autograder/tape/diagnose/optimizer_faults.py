@@ -256,16 +256,13 @@ def _never_stepped(evidence: Evidence) -> Iterator[GraphFault]:
     steps = evidence.state.flow.steps
     idle = {(place.file, place.line) for place in steps.made_at.values() if place not in steps.stepped_at}
     for file, node in evidence.nodes(ast.Assign):
-        made = _OPTIMIZER.match(ast.unparse(node))
-        name = made[1].rpartition(".")[2] if made else ""
-        if not made or name in stepped or (file, node.lineno) not in idle:
+        name = _last_name(node.targets[0])
+        if not name or name in stepped or (file, node.lineno) not in idle:
             continue
-        trees = evidence.trees.values() if "." in made[1] else [evidence.trees[file]]
-        nodes = [part for tree in trees for part in ast.walk(tree)]
-        used = [part for part in nodes if isinstance(part, ast.Attribute) and _last_name(part.value) == name]
+        used = [part for _, part in evidence.nodes(ast.Attribute) if _last_name(part.value) == name]
         owners = {id(part.value) for part in used}
-        loaded = (part for part in nodes if isinstance(getattr(part, "ctx", None), ast.Load))
-        values = [part for part in loaded if _last_name(part) == name and id(part) not in owners]
+        named = (part for _, part in evidence.nodes(ast.Name, ast.Attribute) if _last_name(part) == name)
+        values = [part for part in named if isinstance(vars(part)["ctx"], ast.Load) and id(part) not in owners]
         is_cleared = any(part.attr == "zero_grad" for part in used)
         # An optimizer that the program passes on may be stepped elsewhere.
         if (is_cleared or not stepped) and (not values or _is_only_passed(evidence, values, stepped)):
@@ -273,11 +270,11 @@ def _never_stepped(evidence: Evidence) -> Iterator[GraphFault]:
                 Place(file, node.lineno, ast.unparse(node)),
                 "call.step|no line calls the step() of {name}, so it updates no parameter.",
                 "call.add_step|Call it after backward: `{name}.step()`.",
-                name=made[1],
+                name=ast.unparse(node.targets[0]),
             )
 
 
-def _is_only_passed(evidence: Evidence, values: list[ast.AST], stepped: set[str]) -> bool:
+def _is_only_passed(evidence: Evidence, values: list[ast.expr], stepped: set[str]) -> bool:
     """Return whether values are passed only to schedulers and the program's functions, and each step is of a variable with an optimizer."""
     calls = [call for _, call in evidence.nodes(ast.Call)]
     given = {id(value): call for call in calls for value in (*call.args, *(key.value for key in call.keywords))}
@@ -304,7 +301,7 @@ def _last_name(node: ast.AST | None) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-_OPTIMIZER = re.compile(r"([\w.]+) = (?:torch\.)?(?:optim\.)?(?:SGD|Adam|AdamW|RMSprop|Adagrad)\(")
+_OPTIMIZER = re.compile(r"[\w.]+ = (?:torch\.)?(?:optim\.)?(?:SGD|Adam|AdamW|RMSprop|Adagrad)\(")
 NOT_CALLED = FaultKind("method that is not called", _not_called, after_error=False)
 CLEARED = FaultKind("gradient cleared before the step", _cleared)
 CLIPPED = FaultKind("gradients clipped before backward", _clipped_early, after_error=False)
