@@ -1440,6 +1440,18 @@ RIGHT = {
             optimizer.step()
             other.step()
         """,
+    "a maximum that is subtracted before an exponential and added to its logarithm": """
+        net, target = nn.Linear(4, 3), torch.tensor([0, 2, 1])
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            logits = 2 * net(torch.ones(3, 4))
+            with torch.no_grad():
+                most = logits.max()
+            total = (logits - most).exp().sum(1).log() + most
+            optimizer.zero_grad()
+            (total - logits[torch.arange(3), target]).mean().backward()
+            optimizer.step()
+        """,
     "numbers of a forward without recording that are subtracted from those of another": """
         net, value = nn.Linear(4, 3), nn.Linear(4, 1)
         optimizer = torch.optim.SGD([*net.parameters(), *value.parameters()], lr=0.1)

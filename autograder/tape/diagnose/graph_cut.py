@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from autograder.locale.messages import CLAUSES, Message, join_messages
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
     A_PARAMETER,
+    ALIASES,
     CHANGES,
     NUMBERS,
     FaultKind,
@@ -354,7 +356,10 @@ def _where_constant(
     trained = leaves & {node.tensor for node in below.values() if not node.inputs}
     in_losses = state.graph.below(node for call in state.flow.calls for node in call.nodes)
     is_lost = trained == leaves or (trained and sources.isdisjoint(in_losses))
-    return place if is_lost and not is_replaced else None
+    # The loss may subtract a value and add it again, as a logarithm of a sum does with its maximum.
+    used = Counter(number for node, _, behind in cut.uses if node in below and behind for number in behind)
+    is_undone = cut.how in (*ALIASES, NO_GRAD) and max(used.values(), default=0) > 1
+    return place if is_lost and not is_replaced and not is_undone else None
 
 
 def _scaled_sums(state: RunState, call: StartedBackward) -> list[GraphNode]:
