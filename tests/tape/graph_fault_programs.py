@@ -1452,6 +1452,17 @@ RIGHT = {
             (total - logits[torch.arange(3), target]).mean().backward()
             optimizer.step()
         """,
+    "a derivative that the program assigns as the gradient, instead of the one that backward added to": """
+        net, weight = nn.Linear(3, 2), nn.Parameter(torch.ones(2))
+        optimizer = torch.optim.SGD([*net.parameters(), weight], lr=0.1)
+        for _ in range(3):
+            losses = net(torch.ones(4, 3)).pow(2).mean(0)
+            net.zero_grad()
+            (weight * losses).sum().backward(retain_graph=True)
+            norms = [torch.autograd.grad(weight[i] * losses[i], net.weight, create_graph=True)[0].norm() for i in (0, 1)]
+            weight.grad = torch.autograd.grad((norms[0] - norms[1]).abs(), weight)[0]
+            optimizer.step()
+        """,
     "numbers of a forward without recording that are subtracted from those of another": """
         net, value = nn.Linear(4, 3), nn.Linear(4, 1)
         optimizer = torch.optim.SGD([*net.parameters(), *value.parameters()], lr=0.1)
