@@ -396,10 +396,10 @@ class _ProjectFinder:
 
 
 def _check_late_write(event: str, arguments: tuple[Any, ...]) -> None:
-    """Raise an error if a thread that outlived its run writes to a relative path, which names the user's file now."""
+    """End a thread that outlived its run if it writes to a relative path, which names the user's file now."""
     reads = event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
     if not reads and event != "socket.connect" and not os.path.isabs(os.fsdecode(arguments[0])):
-        raise OSError(f"{arguments[0]!r}: the run of this thread has ended")
+        raise SystemExit  # which ends the thread without a message
 
 
 def _opened_folder(descriptor: int) -> str:
