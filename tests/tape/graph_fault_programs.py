@@ -1463,6 +1463,16 @@ RIGHT = {
             weight.grad = torch.autograd.grad((norms[0] - norms[1]).abs(), weight)[0]
             optimizer.step()
         """,
+    "an energy after a step along its gradient, for a choice and not for backward": """
+        place = torch.zeros(2)
+        for _ in range(3):
+            start, speed = place.clone(), torch.ones(2)
+            place.requires_grad_(True)
+            speed = speed - 0.1 * torch.autograd.grad((place ** 2).sum(), place)[0]
+            place = (place + 0.1 * speed).detach().requires_grad_(True)
+            change = (place ** 2).sum() + speed.pow(2).sum() / 2 - (start ** 2).sum()
+            place = start if change.item() > 2 else place.detach()
+        """,
     "numbers of a forward without recording that are subtracted from those of another": """
         net, value = nn.Linear(4, 3), nn.Linear(4, 1)
         optimizer = torch.optim.SGD([*net.parameters(), *value.parameters()], lr=0.1)

@@ -255,15 +255,19 @@ def _where_added(state: RunState, cut: Cut, sums: set[Place], trees: dict[str, a
 
 def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the calls of `autograd.grad` without create_graph whose result a penalty in the loss was computed from."""
-    for place, (earlier, added) in evidence.state.flow.constants.items():
-        yield GRAPH_CUT.at(
-            place,
-            "cut.penalty|it computes {slope} without a graph, so the number that {place} adds to a loss, which is "
-            "computed from it, does not change the loss's gradient.",
-            "target.graph|Pass create_graph=True here.",
-            slope=name_of(evidence.state, [earlier.gradient], Message("target.gradient|the gradient")),
-            place=line_of(added, place.file),
-        )
+    state = evidence.state
+    in_losses = state.graph.below(node for call in state.flow.calls for node in call.nodes)
+    for place, (earlier, sums) in state.flow.constants.items():
+        added = next((sums[node] for node in sums if node in in_losses), None)
+        if added is not None:
+            yield GRAPH_CUT.at(
+                place,
+                "cut.penalty|it computes {slope} without a graph, so the number that {place} adds to a loss, which is "
+                "computed from it, does not change the loss's gradient.",
+                "target.graph|Pass create_graph=True here.",
+                slope=name_of(state, [earlier.gradient], Message("target.gradient|the gradient")),
+                place=line_of(added, place.file),
+            )
 
 
 def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from autograder.tape.internals.tensor_fields import hooks_of
-from autograder.tape.observe.cuts import SUMS, Cut, Cuts, returns_python_values
+from autograder.tape.observe.cuts import SOURCES, SUMS, Cut, Cuts, returns_python_values
 from autograder.tape.observe.left_gradients import Filling, ReadGradients, UsedGradients
 from autograder.tape.observe.optimizer_steps import ModeSwitches, OptimizerSteps, Parameters, is_empty
 from autograder.tape.observe.step_builder import WriteEvent
@@ -106,8 +106,8 @@ class GradientFlow:
         self._before_step = 0, 0, 0
         # The last function call that began: its name, its tensor arguments, and its line.
         self.last_call: tuple[str, list[TrackedTensor], Place] | None = None
-        # By line, gradients without a graph, and the line that adds a number computed from it to a loss.
-        self.constants: dict[Place, tuple[EarlierGradient, Place]] = {}
+        # by line, gradients without a graph, and the first sums (node and line) with a number that is computed from it
+        self.constants: dict[Place, tuple[EarlierGradient, dict[int, Place]]] = {}
         # the same for a derivative for a leaf that is no parameter: also that leaf's id, and the node of the sum
         self.derivatives: dict[Place, tuple[EarlierGradient, int, Place, int]] = {}
         self.earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
@@ -234,7 +234,9 @@ class GradientFlow:
                 continue
             place, target = earlier.call.place, earlier.target
             if earlier.call.asked and earlier.gradient.shape and not tensor.dim():
-                self.constants.setdefault(place, (earlier, here))
+                _, sums = self.constants.setdefault(place, (earlier, {}))
+                if node is not None and len(sums) < SOURCES:
+                    sums[node] = here
             elif tensor.dim() and node is not None and target is not None and target.leaf and not target.parameter:
                 self.derivatives.setdefault(place, (earlier, target.id, here, node))
 
