@@ -281,9 +281,8 @@ class ScratchFolder:
                 return
             if self._is_running:
                 self._handle(handler, *arguments)
-            if (
-                not self._is_running and threading.current_thread() is not threading.main_thread()
-            ):  # or since this moment
+            in_thread = threading.current_thread() is not threading.main_thread()
+            if not self._is_running and in_thread:  # the run may have ended meanwhile
                 _check_late_write(event, arguments)
 
         return hook
