@@ -1473,6 +1473,16 @@ RIGHT = {
             change = (place ** 2).sum() + speed.pow(2).sum() / 2 - (start ** 2).sum()
             place = start if change.item() > 2 else place.detach()
         """,
+    "an energy whose derivatives are trained, which do not depend on the last bias": """
+        energy = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+        optimizer = torch.optim.Adam(energy.parameters(), lr=0.01)
+        for _ in range(3):
+            data = torch.randn(4, 2, requires_grad=True)
+            slope, = torch.autograd.grad(energy(data).sum(), data, create_graph=True)
+            optimizer.zero_grad()
+            (slope - data.detach()).pow(2).mean().backward()
+            optimizer.step()
+        """,
     "numbers of a forward without recording that are subtracted from those of another": """
         net, value = nn.Linear(4, 3), nn.Linear(4, 1)
         optimizer = torch.optim.SGD([*net.parameters(), *value.parameters()], lr=0.1)

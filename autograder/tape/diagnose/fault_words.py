@@ -285,6 +285,15 @@ def leaves_above(state: RunState, cut: Cut, sources: Sources | None = None) -> s
     return {*chosen, *(node.tensor for node in nodes if node.tensor is not None and not node.inputs)}
 
 
+def leaves_of_derivatives(state: RunState) -> set[int]:
+    """Return the ids of the leaves in the graph of an `autograd.grad` call, which need not return a gradient for them.
+
+    The derivative of an energy for its input does not depend on the last bias.
+    """
+    asked = (node for call in state.flow.calls if call.asked for node in call.nodes)
+    return {node.tensor for node in state.graph.below(asked).values() if node.tensor is not None and not node.inputs}
+
+
 def leaves_of_losses(state: RunState, cut: Cut, in_losses: Container[int | None]) -> set[int]:
     """Return the ids of the tensors that would receive the gradient of a loss without the cut.
 

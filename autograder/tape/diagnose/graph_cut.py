@@ -20,6 +20,7 @@ from autograder.tape.diagnose.fault_words import (
     is_copy,
     is_early_copy,
     leaves_above,
+    leaves_of_derivatives,
     leaves_of_losses,
     leaves_used_in,
     name_of,
@@ -128,6 +129,7 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     state, flow = evidence.state, evidence.state.flow
     given = (leaf.id for leaves in state.given.values() for leaf in leaves)
     reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen, *followers(state)}
+    reached |= leaves_of_derivatives(state)
     elsewhere, empty = reached_elsewhere(evidence), recorded_steps(evidence, evidence.runs.left.without_gradient)
     reached |= {number for number, step in empty.items() if step.is_updated}
     held = {number: leaf for number, leaf in flow.optimized.items() if flow.calls and number not in reached}

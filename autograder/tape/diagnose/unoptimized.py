@@ -16,6 +16,7 @@ from autograder.tape.diagnose.fault_words import (
     followers,
     is_early_copy,
     leaves_above,
+    leaves_of_derivatives,
     leaves_of_losses,
     lines_with,
     name_of,
@@ -51,7 +52,7 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     explained = {new.id for _, new in flow.steps.replaced}
     explained |= {number for cut in flow.cuts.all.values() for number in leaves_above(state, cut)}
     explained |= {leaf.id for leaves in state.given.values() for leaf in leaves}
-    known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained
+    known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained | leaves_of_derivatives(state)
     places: dict[Place, list[TrackedTensor]] = {}
     for number, (place, tracked) in flow.steps.used.items():
         if number in flow.optimized and number not in known and tracked.shape not in elsewhere:
