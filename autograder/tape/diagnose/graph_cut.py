@@ -33,7 +33,7 @@ from autograder.tape.diagnose.fault_words import (
     words_on_cut,
 )
 from autograder.tape.observe.cuts import NO_GRAD, Cut
-from autograder.tape.observe.gradient_flow import StartedBackward
+from autograder.tape.observe.gradient_flow import EarlierGradient, StartedBackward
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
@@ -262,14 +262,11 @@ def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
     for place, (earlier, sums) in state.flow.constants.items():
         added = next((sums[node] for node in sums if node in in_losses), None)
         if added is not None:
-            yield GRAPH_CUT.at(
-                place,
+            effect = (
                 "cut.penalty|it computes {slope} without a graph, so the number that {place} adds to a loss, which is "
-                "computed from it, does not change the loss's gradient.",
-                "target.graph|Pass create_graph=True here.",
-                slope=name_of(state, [earlier.gradient], Message("target.gradient|the gradient")),
-                place=line_of(added, place.file),
+                "computed from it, does not change the loss's gradient."
             )
+            yield _slope_fault(state, place, effect, earlier, added)
 
 
 def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:
@@ -287,14 +284,18 @@ def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:
         )
         is_model = before & beside & optimized and target in beside - optimized
         if node in in_losses and is_model:
-            yield GRAPH_CUT.at(
-                place,
+            effect = (
                 "cut.derivative|it computes {slope} without a graph, so {place}, where a loss is computed from it, gets no "
-                "gradient through this derivative.",
-                "target.graph|Pass create_graph=True here.",
-                slope=name_of(state, [earlier.gradient], Message("target.gradient|the gradient")),
-                place=line_of(added, place.file),
+                "gradient through this derivative."
             )
+            yield _slope_fault(state, place, effect, earlier, added)
+
+
+def _slope_fault(state: RunState, place: Place, effect: str, earlier: EarlierGradient, added: Place) -> GraphFault:
+    """Return the fault of an `autograd.grad` call without a graph, whose result the line `added` uses in a loss."""
+    slope = name_of(state, [earlier.gradient], Message("target.gradient|the gradient"))
+    change = "target.graph|Pass create_graph=True here."
+    return GRAPH_CUT.at(place, effect, change, slope=slope, place=line_of(added, place.file))
 
 
 def _samples(evidence: Evidence) -> Iterator[GraphFault]:
