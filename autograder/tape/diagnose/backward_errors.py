@@ -87,7 +87,7 @@ def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
         elif not call.of.gradient.requires_grad and call.of.target is not None:
             yield _constant(state, call, call.of, call.of.target)
     elif NOT_REQUIRED in error:
-        for given in (target for target in call.asked if target.node is None and not target.requires_grad):
+        for given in (given for given in call.asked if given.node is None and not given.requires_grad):
             yield UNUSED_TARGET.at(
                 call.place,
                 "target.not_required|{name} does not require grad, so no graph contains it.",

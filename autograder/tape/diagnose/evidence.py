@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from autograder.errors import message_of
 from autograder.tape.observe.backward_watcher import node_of_visit
+from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import tree_of_file
 from autograder.tape.oracle.all_runs import TOLERANCE, TOLERANCE_IF_CHANGED, Runs
@@ -67,6 +68,11 @@ class Evidence:
         statements = self.state.statements
         trees = {statements.program.shown(file): tree_of_file(file) for file in statements.files}
         return {file: tree for file, tree in trees.items() if tree is not None}
+
+    @cached_property
+    def visited(self) -> dict[int, GraphNode]:
+        """The nodes that the backward calls of the observed run visited, by number."""
+        return self.state.graph.below(node for call in self.state.flow.calls for node in call.nodes)
 
     def nodes(self, *kinds: type[N]) -> Iterator[tuple[str, N]]:
         """Yield the nodes of these types in the trees, each with the name of its file."""

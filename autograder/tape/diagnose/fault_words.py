@@ -281,8 +281,7 @@ def recorded_steps(evidence: Evidence, steps: Iterable[FirstStep]) -> dict[int, 
 def leaves_above(state: RunState, cut: Cut, sources: Sources | None = None) -> set[int]:
     """Return the ids of the tensors that receive no gradient because of the cut, or because of the cut of these sources."""
     chosen = cut.sources if sources is None else sources
-    nodes = state.graph.below(node for _, node in chosen.values()).values()
-    return {*chosen, *(node.tensor for node in nodes if node.tensor is not None and not node.inputs)}
+    return chosen.keys() | state.graph.leaves_below(node for _, node in chosen.values())
 
 
 def leaves_of_derivatives(state: RunState) -> set[int]:
@@ -290,8 +289,7 @@ def leaves_of_derivatives(state: RunState) -> set[int]:
 
     The derivative of an energy for its input does not depend on the last bias.
     """
-    asked = (node for call in state.flow.calls if call.asked for node in call.nodes)
-    return {node.tensor for node in state.graph.below(asked).values() if node.tensor is not None and not node.inputs}
+    return state.graph.leaves_below(node for call in state.flow.calls if call.asked for node in call.nodes)
 
 
 def leaves_of_losses(state: RunState, cut: Cut, in_losses: Container[int | None]) -> set[int]:
@@ -310,10 +308,9 @@ def leaves_used_in(state: RunState, cut: Cut, nodes: Container[int | None]) -> s
     return leaves_above(state, cut, _sources_in(cut, nodes, -1))
 
 
-def nodes_of_losses(state: RunState) -> dict[int, GraphNode]:
+def nodes_of_losses(evidence: Evidence) -> dict[int, GraphNode]:
     """Return the nodes that a backward call visited, and would visit without the cuts, by number."""
-    flow, graph = state.flow, state.graph
-    nodes = graph.below(node for call in flow.calls for node in call.nodes)
+    flow, graph, nodes = evidence.state.flow, evidence.state.graph, dict(evidence.visited)
     while True:
         sources = (_sources_in(cut, nodes, len(flow.calls)) for cut in flow.cuts.all.values())
         above = graph.below(node for chosen in sources for _, node in chosen.values())

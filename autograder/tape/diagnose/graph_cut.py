@@ -149,7 +149,7 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
         return not is_used, isinstance(statement_at(evidence.trees, cut.place), ast.Expr)
 
     cuts = [*fronts, *sorted(others, key=rank)]
-    in_losses, missing = nodes_of_losses(state) if without else {}, set(without)
+    in_losses, missing = nodes_of_losses(evidence) if without else {}, set(without)
     for cut in cuts if without else ():
         # Several lines can make leaves of values behind which the same parameters are, such as the weight and the bias.
         kept_from = leaves_of_losses(state, cut, in_losses) & (missing if cut in fronts else without)
@@ -258,9 +258,8 @@ def _where_added(state: RunState, cut: Cut, sums: set[Place], trees: dict[str, a
 def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the calls of `autograd.grad` without create_graph whose result a penalty in the loss was computed from."""
     state = evidence.state
-    in_losses = state.graph.below(node for call in state.flow.calls for node in call.nodes)
     for place, (earlier, sums) in state.flow.constants.items():
-        added = next((sums[node] for node in sums if node in in_losses), None)
+        added = next((sums[node] for node in sums if node in evidence.visited), None)
         if added is not None:
             effect = (
                 "cut.penalty|it computes {slope} without a graph, so the number that {place} adds to a loss, which is "
@@ -276,14 +275,10 @@ def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:
     """
     state = evidence.state
     optimized = state.flow.optimized.keys()
-    in_losses = state.graph.below(node for call in state.flow.calls for node in call.nodes)
     for place, (earlier, target, added, node) in state.flow.derivatives.items():
-        before, beside = (
-            {below.tensor for below in state.graph.below(nodes).values() if not below.inputs}
-            for nodes in (earlier.call.nodes, [node])
-        )
+        before, beside = (state.graph.leaves_below(nodes) for nodes in (earlier.call.nodes, [node]))
         is_model = before & beside & optimized and target in beside - optimized
-        if node in in_losses and is_model:
+        if node in evidence.visited and is_model:
             effect = (
                 "cut.derivative|it computes {slope} without a graph, so {place}, where a loss is computed from it, gets no "
                 "gradient through this derivative."
@@ -327,7 +322,7 @@ def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
         is_term = leaves <= flow.optimized.keys() and any(
             tracked.leaf and math.prod(tracked.shape) > 1 for tracked in above
         )
-        places = (_where_constant(state, call, cut, sums, leaves) for call in flow.calls) if is_term else iter(())
+        places = (_where_constant(evidence, call, cut, sums, leaves) for call in flow.calls) if is_term else iter(())
         if (place := next(filter(None, places), None)) is not None:
             term = (
                 "cut.detached_term|the term that {place} adds to a loss is computed from them, so it does not change "
@@ -343,7 +338,7 @@ def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _where_constant(
-    state: RunState, call: StartedBackward, cut: Cut, added: dict[int, Place], leaves: set[int]
+    evidence: Evidence, call: StartedBackward, cut: Cut, added: dict[int, Place], leaves: set[int]
 ) -> Place | None:
     """Return the line of one of these sums if a loss is that sum, possibly times a constant or in another sum, else None.
 
@@ -351,6 +346,7 @@ def _where_constant(
     `proxy + (loss - proxy).detach()`, which has the value of one loss and the gradient of another, the values before the
     cut depend on the other term itself.
     """
+    state = evidence.state
     sums = _scaled_sums(state, call)
     place = next((added[node.id] for node in sums if node.id in added and _SUM.match(node.name)), None)
     if place is None:
@@ -360,9 +356,8 @@ def _where_constant(
     before = state.graph.below(sources)
     terms = {number for node in sums for number in node.inputs if number is not None} - {node.id for node in sums}
     is_replaced = any(before[number].inputs for number in terms if number in before)
-    trained = leaves & {node.tensor for node in below.values() if not node.inputs}
-    in_losses = state.graph.below(node for call in state.flow.calls for node in call.nodes)
-    is_lost = trained == leaves or (trained and sources.isdisjoint(in_losses))
+    trained = leaves & state.graph.leaves_below(call.nodes)
+    is_lost = trained == leaves or (trained and sources.isdisjoint(evidence.visited))
     # The loss may subtract a value and add it again, as a logarithm of a sum does with its maximum.
     used = Counter(number for node, _, behind in cut.uses if node in below and behind for number in behind)
     is_undone = cut.how in (*ALIASES, NO_GRAD) and max(used.values(), default=0) > 1
@@ -391,10 +386,8 @@ def _is_number(node: ast.AST) -> bool:
 
 def _is_summand(node: ast.AST, statement: ast.AST, with_graph: set[str]) -> bool:
     """Return whether a number, possibly times constants, is a term of a sum that is not multiplied by values with a graph."""
-    parents, is_added = (
-        {child: parent for parent in ast.walk(statement) for child in ast.iter_child_nodes(parent)},
-        False,
-    )
+    parents = {child: parent for parent in ast.walk(statement) for child in ast.iter_child_nodes(parent)}
+    is_added = False
     while isinstance(parent := parents.get(node), ast.BinOp | ast.AugAssign):
         other = parent.right if isinstance(parent, ast.BinOp) and parent.left is node else getattr(parent, "left", None)
         is_constant = (

@@ -41,8 +41,7 @@ def _stale_graphs(state: RunState) -> Iterator[GraphFault]:
             updated = {tracked.id for step, held in steps if first < step <= later for tracked in held}
             again = [state.graph.nodes[node] for node in visited[later]] if updated else []
             shared = _youngest_shared(again, [set(visited[first])])
-            below = state.graph.below([shared.id]).values() if shared else ()
-            if shared and updated & {node.tensor for node in below if not node.inputs}:
+            if shared and updated & state.graph.leaves_below([shared.id]):
                 yield _carried_fault(state, shared, place, STALE)
                 break
 

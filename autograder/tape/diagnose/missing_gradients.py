@@ -230,7 +230,7 @@ def _flat(evidence: Evidence) -> Iterator[GraphFault]:
     state, zero = evidence.state, _with_zeros(evidence)
     places = {node.place: node for node in state.graph.nodes if FLAT.match(node.name)} if zero else {}
     for place, node in places.items():
-        leaves = {below.tensor for below in state.graph.below([node.id]).values() if not below.inputs}
+        leaves = state.graph.leaves_below([node.id])
         if tensors := [tracked for number, tracked in zero.items() if number in leaves]:
             yield FLAT_DERIVATIVE.at(
                 place,

@@ -156,7 +156,7 @@ def _clipped_late(evidence: Evidence) -> Iterator[GraphFault]:
         if not (is_plain and len(clips) == 1 and fills and steps and fills[-1] < steps[0] <= steps[-1] < clips[0]):
             continue
         lines = range(body[clips[0]].lineno, (body[clips[0]].end_lineno or 0) + 1)
-        for place in (clip for clip in ran if clip.file == file and clip.line in lines):
+        for place in (place for place in ran if place.file == file and place.line in lines):
             # The caller of a function may make another step with the clipped gradients.
             updates = {(step.file, step.line in range(block.lineno, place.line)) for step in flow.updated_at.values()}
             if not isinstance(block, ast.FunctionDef) or updates == {(file, True)}:

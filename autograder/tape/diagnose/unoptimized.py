@@ -125,10 +125,9 @@ def _lists_of_modules(evidence: Evidence) -> dict[str, tuple[Place, ast.ClassDef
     """Return the lines that make a list as an attribute of a module, with its class, by the attribute if only one class has it."""
     lists: dict[str, list[tuple[Place, ast.ClassDef]]] = {}
     for file, owner in evidence.nodes(ast.ClassDef):
-        if _is_module(owner):
-            for node in (statement for statement in ast.walk(owner) if isinstance(statement, ast.Assign)):
-                if name := _LIST.match(ast.unparse(node)):
-                    lists.setdefault(name[1], []).append((Place(file, node.lineno, ast.unparse(node)), owner))
+        for node in ast.walk(owner) if _is_module(owner) else ():
+            if isinstance(node, ast.Assign) and (name := _LIST.match(ast.unparse(node))):
+                lists.setdefault(name[1], []).append((Place(file, node.lineno, ast.unparse(node)), owner))
     return {name: places[0] for name, places in lists.items() if len(places) == 1}
 
 
@@ -301,7 +300,7 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     if flow.optimizer_at is None or not idle or not missed:
         return
     cuts = [cut for cut in flow.cuts.all.values() if cut.used_at and not is_early_copy(cut)]
-    in_losses = nodes_of_losses(state)
+    in_losses = nodes_of_losses(evidence)
     cut_off = {number for cut in cuts for number in leaves_of_losses(state, cut, in_losses)}
     if {leaf.id for leaf in idle} & cut_off - followers(state):
         return

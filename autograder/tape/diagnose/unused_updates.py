@@ -129,7 +129,7 @@ def _not_added(evidence: Evidence) -> Iterator[GraphFault]:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if "grad(" not in ast.unparse(value):
                 nodes = (node for file, node in evidence.nodes(ast.Name) if file == place.file and node.id == name)
                 is_read = any(isinstance(node.ctx, ast.Load) for node in nodes)
-                leaves = {node.tensor for node in state.graph.below([tracked.node]).values() if not node.inputs}
+                leaves = state.graph.leaves_below([tracked.node])
                 if not is_read and not name.startswith("_") and leaves & flow.optimized.keys():
                     yield NOT_ADDED.at(
                         place,

@@ -194,6 +194,10 @@ class Graph:
                 waiting += nodes[number].inputs
         return nodes
 
+    def leaves_below(self, numbers: Iterable[int | None]) -> set[int]:
+        """Return the ids of the leaves below the nodes of these numbers."""
+        return {node.tensor for node in self.below(numbers).values() if node.tensor is not None and not node.inputs}
+
     def sweep(self, living: list[int]) -> None:
         """Release the nodes that cannot be reached from those in `living` (by id), with their saved tensors."""
         reached = self.below(living)
