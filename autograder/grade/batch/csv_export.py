@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -35,8 +36,8 @@ class QuotedCsvExport(CsvExportPlugin):
             table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             table.writeheader()
             names, ids = set(map(str, self.assignment)), set(map(str, self.student))
-            for assignment in (entry for entry in gradebook.assignments if not names or entry.name in names):
-                for student in (entry for entry in gradebook.students if not ids or entry.id in ids):
+            for assignment, student in itertools.product(gradebook.assignments, gradebook.students):
+                if (not names or assignment.name in names) and (not ids or student.id in ids):
                     row = _row(gradebook, assignment, student)
                     table.writerow({name: harmless_cell(value) for name, value in row.items()})
 

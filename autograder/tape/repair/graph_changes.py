@@ -197,9 +197,9 @@ def _require(source: EditableSource, at: ast.stmt, fault: GraphFault, owner: str
 def _ask(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Add the keyword that the change names to the call of `grad`, or let its inputs require grad."""
     yield from _with_keyword(source, at, fault)
-    for call in (call for call in calls(at) if called(call) == "grad" and len(call.args) > 1):
-        inputs = call.args[1].elts if isinstance(call.args[1], ast.List | ast.Tuple) else [call.args[1]]
-        for given in inputs:
+    for call in calls(at):
+        asked = call.args[1:2] if called(call) == "grad" else []
+        for given in asked[0].elts if asked and isinstance(asked[0], ast.List | ast.Tuple) else asked:
             yield from _require(source, at, fault, source.of(given))
 
 
@@ -252,14 +252,14 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
     # After another call, such as one for an inner gradient, it could cut the graph of this round.
     named = values_of(values_of(fault.sentence).get("place", ""))
     again = source.statements_at(named["line"]) if named.keys() == {"line"} and "detach" in code else []
-    for statement in (backward for backward in backwards(source, at) if backward in again):
-        loop = next((outer for outer in source.ancestors(statement) if isinstance(outer, ast.For | ast.While)), at)
+    for backward in [backward for backward in backwards(source, at) if backward in again]:
+        loop = next((outer for outer in source.ancestors(backward) if isinstance(outer, ast.For | ast.While)), at)
         if isinstance(loop, ast.For | ast.While) and loop not in source.ancestors(at):
             if source.stands_alone(at) and not _DRAWN.search(source.of(at)):
                 yield (source.delete(at), source.insert_before(loop.body[0], source.of(at)))
             yield (source.insert_after(at, code),)
         if id_of(fault.change) == "backward.compute_or_detach":  # a value of all rounds would train in the first only
-            yield (source.insert_after(statement, code),)
+            yield (source.insert_after(backward, code),)
     if isinstance(at, ast.Assign) and isinstance(at.value, ast.Tuple):
         each = [source.append(value, ".detach()") for value in at.value.elts]
         yield from (tuple(each), *((edit,) for edit in each))
@@ -388,8 +388,8 @@ def _register_once(source: EditableSource, at: ast.stmt, fault: GraphFault) -> I
 
 def _add_term(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Add the term that the change names to a loss on which a later statement of the block calls backward."""
-    for statement in (backward for backward in backwards(source, at) if backward in source.after(at)):
-        for call in calls_of(statement, "backward"):
+    for backward in backwards(source, at):
+        for call in calls_of(backward, "backward") if backward in source.after(at) else ():
             if isinstance(call.func, ast.Attribute):
                 yield (source.replace(call.func.value, f"({source.of(call.func.value)} + {code_in(fault)})"),)
 

@@ -68,7 +68,7 @@ def unread_in(scope: ast.AST) -> list[str]:
     loop_names = set().union(*(names_bound(node.target) for node in nodes if isinstance(node, ast.For)))
     statements = [node for node in nodes if isinstance(node, ast.stmt)]
     unread = []
-    for statement in (node for node in statements if isinstance(node, ast.Assign)):
+    for statement in (statement for statement in statements if isinstance(statement, ast.Assign)):
         if bound := {ast.unparse(target) for target in statement.targets} & loop_names:
             below = [other for other in statements if other.lineno > (statement.end_lineno or statement.lineno)]
             unread += sorted(bound - set().union(*map(names_loaded, below)))

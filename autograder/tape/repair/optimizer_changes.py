@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -91,8 +92,8 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
     for made, given in optimizers(source):
         present = {source.of(node) for node in source.nodes(ast.expr, given)}
         missing = [name for name in names if name not in present]
-        for held in (text for name in missing for text in (f"*{name}.parameters()", name)):
-            edit = source.replace(given, f"[*{source.of(given)}, {held}]")
+        for name, form in itertools.product(missing, ("*{}.parameters()", "{}")):
+            edit = source.replace(given, f"[*{source.of(given)}, {form.format(name)}]")
             yield (edit,)
             if source.stands_alone(at):
                 yield (source.delete(at), source.insert_before(made, source.of(at)), edit)
@@ -114,12 +115,13 @@ def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
     """Move `zero_grad()` below the step, or the step above the line that replaces a parameter."""
     around = [at, *(node for node in source.ancestors(at) if isinstance(node, ast.If))]
     statements = [statement for statement in source.statements() if isinstance(statement, ast.Expr)]
-    steps = [statement for statement in statements if "step" in called_in(statement)]
-    for clear in (statement for statement in statements if "zero_grad" in called_in(statement)):
-        if at in steps:
-            yield (source.delete(clear), source.insert_after(at, source.of(clear)))
-    for step in steps:
-        for outer in (loop for loop in around if loop in source.before(step)):
+    steps, clears = (
+        [statement for statement in statements if method in called_in(statement)] for method in ("step", "zero_grad")
+    )
+    for clear in clears if at in steps else ():
+        yield (source.delete(clear), source.insert_after(at, source.of(clear)))
+    for step, outer in itertools.product(steps, around):
+        if outer in source.before(step):
             yield (source.delete(step), source.insert_before(outer, source.of(step)))
 
 
@@ -145,8 +147,9 @@ def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
     simple = [node for node in source.statements() if node is not at and not hasattr(node, "body")]
     yield tuple(source.insert_after(node, f"{leaf}.grad = None") for node in simple if (leaf := _updated_leaf(node)))
     # Several backward calls may be meant to add up before each step.
-    for step in (node for node in source.statements() if isinstance(node, ast.Expr) and node not in source.block(at)):
-        if (owner := re.fullmatch(r"([\w.]+)\.step\(\)", source.of(step))) and owner[1] in names:
+    for step in source.statements():
+        owner = re.fullmatch(r"([\w.]+)\.step\(\)", source.of(step)) if isinstance(step, ast.Expr) else None
+        if owner and owner[1] in names and step not in source.block(at):
             yield (source.insert_after(step, f"{owner[1]}.zero_grad()"),)
     leaf = code.partition(".grad")[0]
     yield from ((source.insert_after(node, code),) for node in simple if leaf and f"{leaf}.grad" in ast.unparse(node))
@@ -222,15 +225,15 @@ def _cloned(source: EditableSource, call: ast.Call) -> Edit:
 
 def _copy_values(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Copy the values that a line keeps, or that it gives to another tensor."""
-    for argument in (argument for call in calls_of(at, "append") for argument in call.args):
-        if isinstance(argument, ast.Name | ast.Attribute):
-            yield (source.insert(argument, ".clone()", after=True),)
+    given = [argument for call in calls_of(at, "append") for argument in call.args]
+    variables = [argument for argument in given if isinstance(argument, ast.Name | ast.Attribute)]
+    yield from ((source.insert(variable, ".clone()", after=True),) for variable in variables)
     yield from ((_cloned(source, call),) for call in calls_of(at, "state_dict"))
     yield from ((source.insert(call, ".clone()", after=True),) for call in calls_of(at, "detach"))
-    for node in (attribute for attribute in source.nodes(ast.Attribute, at) if attribute.attr == "data"):
-        if isinstance(node.ctx, ast.Load):
+    for node in source.nodes(ast.Attribute, at):
+        if node.attr == "data" and isinstance(node.ctx, ast.Load):
             yield (source.insert(node, ".clone()", after=True),)
-        elif isinstance(at, ast.Assign):
+        elif node.attr == "data" and isinstance(at, ast.Assign):
             yield (source.replace(at, f"{source.of(node)}.copy_({source.of(at.value)})"),)
 
 

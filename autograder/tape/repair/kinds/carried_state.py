@@ -90,7 +90,7 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, Edits]]:
 
 def carried_attributes(source: EditableSource) -> Iterator[tuple[str, ast.stmt]]:
     """Yield the attributes of `self` that a method reads before it assigns them, with the statement that reads them."""
-    for method in (node for node in source.statements() if isinstance(node, ast.FunctionDef)):
+    for method in (method for method in source.statements() if isinstance(method, ast.FunctionDef)):
         for name in carried_names(method):
             if name.startswith("self."):
                 yield name, next(reader for reader in method.body if name in paths_in(reader, ast.Load))

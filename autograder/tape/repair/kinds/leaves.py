@@ -110,6 +110,6 @@ def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
 
 def restore_random_state(program: BrokenProgram) -> Iterator[Candidate]:
     """Set `preserve_rng_state=True`: without it, a checkpointed block draws other random numbers in backward."""
-    for call in program.source.nodes(ast.Call):
-        for given in (word for word in call.keywords if word.arg == "preserve_rng_state"):
-            yield Candidate("restore the random state", (program.source.replace(given.value, "True"),))
+    for keyword in program.source.nodes(ast.keyword):
+        if keyword.arg == "preserve_rng_state":
+            yield Candidate("restore the random state", (program.source.replace(keyword.value, "True"),))
