@@ -941,6 +941,18 @@ PROGRAMS = (
             net(noisy).pow(2).mean().backward()  # fault
             optimizer.step()
         """, (("    net(noisy)", "    optimizer.zero_grad()\n    net(noisy)"),)),
+    FaultyProgram("both_steps_after_both_losses", "gradient of another loss", "correct", """
+        g, d = nn.Linear(2, 2), nn.Linear(2, 1)
+        first, second = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (d, g))
+        for _ in range(2):
+            score = d(g(torch.ones(4, 2)))
+            first.zero_grad()
+            score.exp().mean().backward(retain_graph=True)
+            second.zero_grad()
+            score.neg().exp().mean().backward()  # fault
+            first.step()
+            second.step()
+        """, (("backward()  # fault", "backward(inputs=list(g.parameters()))"),)),
     FaultyProgram("cleared_too_early", "gradient cleared before the step", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -1659,6 +1671,16 @@ RIGHT = {
                 p.grad.data.copy_(-p.grad)
             d(torch.ones(4, 2)).pow(2).mean().backward()
             second.step()
+        """,
+    "two losses for a head, of which one is not to train the body": """
+        body, head = nn.Linear(3, 2), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            head(body(torch.ones(4, 3))).exp().mean().backward()
+            body.zero_grad()
+            head(body(torch.ones(4, 3))).pow(2).mean().backward()
+            optimizer.step()
         """,
     "derivatives of a teacher as targets, and a step against the gradient for data": """
         net, teacher = nn.Sequential(nn.Linear(1, 4), nn.Tanh(), nn.Linear(4, 1)), nn.Linear(1, 1)

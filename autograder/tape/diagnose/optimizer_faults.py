@@ -215,14 +215,22 @@ def _left_gradients(evidence: Evidence) -> list[LeftGradient]:
 def _left(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the backward calls that add to gradients which another loss left, if a step uses the sum."""
     for left in _left_gradients(evidence):
-        first, used, update = (line_of(line, left.second.file) for line in (left.first, left.used, left.update))
-        yield LEFT.at(
-            left.second,
+        lines = {"first": left.first, "update": left.update} | ({"used": left.used} if left.used else {})
+        effect = (
             "optimizer.left|it adds to the gradient of {names}, which still contains that of the backward of {first}, "
-            "although {used} was the step of that backward; {update} uses the sum of both.",
-            "optimizer.clear_left|Clear these gradients before this line, unless the sum is intended.",
-            names=and_more(left.names, A_PARAMETER), first=first, used=used, update=update,
-        )  # fmt: skip
+            "although {used} was the step of that backward; {update} uses the sum of both."
+        )
+        change = "optimizer.clear_left|Clear these gradients before this line, unless the sum is intended."
+        if left.used is None:
+            effect = (
+                "optimizer.left_uncleared|it adds to the gradient of {names}, which contains that of the backward of {first}, "
+                "although the other gradients of {first} were cleared before; {update} uses the sum of both."
+            )
+            change = (
+                "optimizer.restrict|Pass the parameters that this loss trains as `inputs=`, unless the sum is intended."
+            )
+        places = {name: line_of(place, left.second.file) for name, place in lines.items()}
+        yield LEFT.at(left.second, effect, change, names=and_more(left.names, A_PARAMETER), **places)
 
 
 def _optimizer_in(text: str) -> str:

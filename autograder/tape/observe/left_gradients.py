@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Collection, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -53,10 +53,13 @@ class FirstStep:
 
 @dataclass
 class LeftGradient:
-    """Gradients of the backward at `first`, which `used` used, and to which that at `second` added before `update`."""
+    """Gradients of the backward at `first`, to which that at `second` added before `update`.
+
+    `used` is the step of other parameters that used them; None if they were cleared for the other parameters of `second`.
+    """
 
     first: Place
-    used: Place
+    used: Place | None
     second: Place
     update: Place
     names: list[str] = field(default_factory=list)
@@ -119,6 +122,8 @@ class LeftGradients:
         # by line of a step without any gradient, the names of the leaves whose gradient was cleared since the last step
         self.emptied: dict[Place, list[str]] = {}
         self._cleared: dict[int, int] = {}  # by id of a leaf, the same number since the last step
+        # by number of a call, the ids of the parameters whose gradients of it were cleared before a step
+        self._unused: dict[int, set[int]] = {}
         self._first_after_step = 0  # number of the first call after the last step
         # by line with `create_graph=True`, whether no later call goes through the graph of its gradients of parameters
         self.unvisited: dict[Place, bool] = {}
@@ -195,6 +200,8 @@ class LeftGradients:
                 is_new = is_changed or is_empty(leaf.grad)
                 # Gradients of another line, as of an attack, are for another use.
                 is_cleared = is_new and earlier and earlier[-1] >= self._first_after_step
+                if is_cleared and not is_changed and isinstance(leaf, torch.nn.Parameter):
+                    self._unused.setdefault(earlier[-1], set()).add(id(leaf))
                 is_alike = is_cleared and self._calls[earlier[-1]] == here
                 self._cleared[id(leaf)] = self._cleared.get(id(leaf), 0) + 1 if is_alike else 0
                 self._used.fill(id(leaf), here, is_first=is_new)
@@ -235,14 +242,16 @@ class LeftGradients:
             self._note_reused(parameters, here)
             inside = {leaf: self._inside[leaf] for leaf in filled if leaf in self._inside}
             for number, (*earlier, last) in inside.items():
-                first = next((call for call in earlier if self._is_left(number, call, last)), None)
+                first = next((call for call in earlier if self._is_left(number, call, last, inside)), None)
                 if first is not None:
                     # Several calls may add before the step: the gradient has to be cleared before the first of them.
-                    self._add(number, first, next(call for call in (*earlier, last) if call >= self._uses[first].calls))
+                    later = self._uses[first].calls if first in self._uses else last
+                    self._add(number, first, next(call for call in (*earlier, last) if call >= later))
             new = {call for calls in inside.values() for call in calls} - self._uses.keys()
             if new:
                 self._uses |= dict.fromkeys(new, FirstUse(here, set(inside), len(self._calls)))
                 self._uses = dict(list(self._uses.items())[-KEPT:])
+            self._unused = dict(list(self._unused.items())[-KEPT:])
 
     def _is_filled_since_step(self, leaf: int) -> bool:
         return leaf in self._inside and self._inside[leaf][-1] >= self._first_after_step
@@ -292,15 +301,23 @@ class LeftGradients:
                     self._without_step.append((not isinstance(leaf, torch.nn.Parameter), fill[0], self._started))
         self._steps += 1
 
-    def _is_left(self, leaf: int, call: int, last: int) -> bool:
-        """Return whether a step for other parameters used the gradients of a call before `last`, a call of another line."""
-        use = self._uses.get(call)
-        is_used = use is not None and leaf not in use.parameters and use.calls <= last
-        return is_used and self._calls[call] != self._calls[last]
+    def _is_left(self, leaf: int, call: int, last: int, stepped: Collection[int]) -> bool:
+        """Return whether the gradients of a call before `last`, of another line, were for other parameters, or only for this leaf.
+
+        Either a step for other parameters used them, or they were cleared for parameters of which `last` computes gradients
+        and which this step is not for.
+        """
+        use, unused = self._uses.get(call), self._unused.get(call, set())
+        if self._calls[call] == self._calls[last]:
+            return False
+        if use is not None:
+            return leaf not in use.parameters and use.calls <= last
+        return leaf not in unused and any(self._inside[other][-1] == last for other in unused.difference(stepped))
 
     def _add(self, leaf: int, first: int, last: int) -> None:
         second, update = self._calls[last], self.program.here()
-        left = LeftGradient(self._calls[first], self._uses[first].place, second, update)
+        used = self._uses[first].place if first in self._uses else None
+        left = LeftGradient(self._calls[first], used, second, update)
         left = self.found.setdefault(second, left)
         name = names_in(list(self.program.frames())[::-1]).get(leaf) if left.update == update else None
         if name is not None and name not in left.names:

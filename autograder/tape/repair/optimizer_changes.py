@@ -14,7 +14,7 @@ from autograder.locale.messages import id_of
 from autograder.tape.recording.verdict_types import GraphFault
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.inplace_finder import called, called_in, calls_of, sole_call
-from autograder.tape.repair.kinds.order import calls_backward
+from autograder.tape.repair.kinds.order import calls_backward, with_inputs
 
 _CODE = re.compile(r"`([^`]+)`")
 Change = Callable[[EditableSource, ast.stmt, GraphFault], Iterator[Edits]]
@@ -137,6 +137,14 @@ def _clip_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
                 yield (source.delete(moved), source.insert_after(last, source.dedented(moved)))
 
 
+def _separate(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Restrict a backward call to the parameters of a later step, or clear the gradients before it."""
+    if id_of(fault.change) == "optimizer.restrict":
+        yield from ((edit,) for edit in with_inputs(source, at, steps=3))
+    else:
+        yield from _clear(source, at, fault)
+
+
 def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Clear the gradients before backward, or after the update that uses them."""
     code, names = code_in(fault), _names_of_optimizers(source, at)
@@ -243,7 +251,7 @@ CHANGES: dict[str, Change] = {
     "gradient cleared before the step": _step_first,
     "gradients clipped before backward": _clip_later,
     "gradient not cleared": _clear,
-    "gradient of another loss": _clear,
+    "gradient of another loss": _separate,
     "step without effect": _write,
     "iterator that is used up": _make_list,
     "copy onto itself": _copy_state,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
@@ -68,12 +68,12 @@ def restricted_to_inputs(source: EditableSource, steps: list[ast.stmt], last: as
         yield Candidate(KIND, (*map(source.delete, steps), restricted, source.insert_after(last, moved)))
 
 
-def with_inputs(source: EditableSource, last: ast.stmt) -> Iterator[Edit]:
-    """Yield the edit that restricts a backward call to the inputs that the following step trains."""
+def with_inputs(source: EditableSource, last: ast.stmt, steps: int = 1) -> Iterator[Edit]:
+    """Yield the edits that restrict a backward call to the inputs that one of the following steps trains."""
     later = [call for statement in (last, *source.after(last)) for call in calls_of(statement, "step")]
     for call in calls_of(last, "backward"):
         following = (step.func for step in later if step.lineno > call.lineno and isinstance(step.func, ast.Attribute))
-        if (method := next(following, None)) is not None:
+        for method in islice(following, steps):
             inputs = f'inputs=[p for group in {source.of(method.value)}.param_groups for p in group["params"]]'
             yield source.add_argument(call, inputs)
 
