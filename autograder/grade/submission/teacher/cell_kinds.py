@@ -82,7 +82,7 @@ RANDOM = re.compile(
 """Words in answers that may draw random numbers, or create objects that do."""
 
 
-DEPENDENT = "it uses a name that a test judged in process binds"
+DEPENDENT = "it uses a name of an earlier test that is judged in process"
 
 
 @dataclass(frozen=True)
