@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
@@ -23,6 +24,7 @@ from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
+from autograder.tape.run.engine import SAMPLED
 from autograder.tape.run.storages import is_zero
 
 _CLEARS = re.compile(r"\.grad\.(zero_|detach_|requires_grad_)\(|\.grad = None$|^print\(")
@@ -212,16 +214,19 @@ def _with_zeros(evidence: Evidence) -> dict[int, TrackedTensor]:
 def notes_on_zeros(evidence: Evidence) -> Iterator[str]:
     """Yield a note on parameters whose gradients are zero in each of several backward calls, if no line is named for it."""
     zeros = _with_zeros(evidence) if len(evidence.got.calls) > 2 else {}
+    # Other elements of a large gradient may differ from 0.
+    whole = [tensor for tensor in zeros.values() if math.prod(tensor.shape) <= SAMPLED]
     # In a difference of scores, as of a Wasserstein GAN, the bias of the last layer cancels.
     if (
-        any(len(tensor.shape) > 1 for tensor in zeros.values())
+        whole
+        and any(len(tensor.shape) > 1 for tensor in zeros.values())
         and not FLAT_DERIVATIVE.found(evidence)
         and not OWN_TARGET.found(evidence)
     ):
         yield Message(
             "note.zeros|The gradient of {names} is 0 in each backward call: terms of the loss cancel each other, or a "
             "derivative on the way is 0.",
-            names=name_of(evidence.state, zeros.values(), A_PARAMETER),
+            names=name_of(evidence.state, whole, A_PARAMETER),
         )
 
 

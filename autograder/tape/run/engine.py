@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -91,8 +92,14 @@ def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
     if gradient is None:
         return None
     dense = _dense(gradient)
-    kept = dense if dense.numel() <= SAMPLED else dense.flatten()[:: -(-dense.numel() // SAMPLED)]
-    return kept.clone()
+    size = dense.numel()
+    if size <= SAMPLED:
+        return dense.clone()
+    step = -(-size // SAMPLED)
+    # A common divisor would select the same position of each row or kernel.
+    while math.gcd(step, size) > 1:
+        step += 1
+    return dense.flatten()[::step].clone()
 
 
 def summed(gradient: torch.Tensor | None, parts: int = SUMS) -> torch.Tensor | None:

@@ -150,6 +150,28 @@ for _ in range(3):
     assert is_noted == any(note.startswith("The gradient of policy.bias and 1 more is 0") for note in verdict.notes)
 
 
+CONVOLVED = "nn.Conv2d(64, 64, 3, padding=1, bias=False)", "torch.ones(2, 64, 1, 1)"
+
+
+@pytest.mark.parametrize(("made", "x", "write", "outcome"), [
+    (*CONVOLVED, "", "correct"), ("nn.Embedding(5000, 4)", "torch.tensor([2])", "", "correct"),
+    (*CONVOLVED, "x.data *= 2", "silently-wrong"),
+])  # fmt: skip
+def test_large_gradients_with_few_elements_that_are_not_0(made, x, write, outcome):
+    """A gradient whose kept elements are all 0 is not called 0, and an effect on the center of each kernel is found."""
+    verdict = verdict_of(f"""{HEAD}net = {made}
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    x = {x}
+    loss = net(x).sum()
+    {write}
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""")
+    assert (outcome, []) == (verdict.outcome, [note for note in verdict.notes if " is 0 in each " in note])
+
+
 @pytest.mark.parametrize("use", ["optimizer = torch.optim.SGD([w], lr=0.1)", "w.requires_grad = True"])
 def test_a_computed_tensor_that_has_to_be_a_leaf(use):
     """A parameter that a conversion copied is named where it was made, and a run proves that it can be made a leaf there."""
