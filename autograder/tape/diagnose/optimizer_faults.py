@@ -138,7 +138,7 @@ def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
                 Place(place.file, number, clip),
                 "optimizer.clipped_scaled|the gradients still contain the factor of {scaler} here, so this is not their norm.",
                 "optimizer.unscale|Divide by the factor first: `{scaler}.unscale_({optimizer})`.",
-                scaler=scaler[1], optimizer=_optimizer_in(step),
+                scaler=scaler[1], optimizer=_optimizer_in(step, evidence),
             )  # fmt: skip
 
 
@@ -192,7 +192,7 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
         name = (read[1] or read[2]) if read else next(filter(None, map(state.name_of, those.values())), "")
         clear = f"{name}.grad = None"
         if steps:
-            clear = f"{_optimizer_in(steps[0])}.zero_grad()"
+            clear = f"{_optimizer_in(steps[0], evidence)}.zero_grad()"
         yield USED_AGAIN.at(
             place,
             "optimizer.spent|backward adds to the gradient of {names} that an earlier update has used already, "
@@ -233,10 +233,14 @@ def _left(evidence: Evidence) -> Iterator[GraphFault]:
         yield LEFT.at(left.second, effect, change, names=and_more(left.names, A_PARAMETER), **places)
 
 
-def _optimizer_in(text: str) -> str:
+def _optimizer_in(text: str, evidence: Evidence) -> str:
     """Return the optimizer of `o.step()` or `scaler.step(o)`, or "optimizer" for another text."""
     match = re.search(r"([\w.]+)\.step\(([\w.]*)", text)
-    return "optimizer" if match is None else match[2] if match[2] and "scaler" in match[1].lower() else match[1]
+    if match is None:
+        return "optimizer"
+    made = (place.text for place in evidence.state.flow.steps.made_at.values())
+    is_given = "scaler" in match[1].lower() or any(re.search(rf"\b{re.escape(match[2])} = ", line) for line in made)
+    return match[2] if match[2] and is_given else match[1]
 
 
 def _not_called(evidence: Evidence) -> Iterator[GraphFault]:

@@ -156,9 +156,10 @@ def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
     yield tuple(source.insert_after(node, f"{leaf}.grad = None") for node in simple if (leaf := _updated_leaf(node)))
     # Several backward calls may be meant to add up before each step.
     for step in source.statements():
-        owner = re.fullmatch(r"([\w.]+)\.step\(\)", source.of(step)) if isinstance(step, ast.Expr) else None
-        if owner and owner[1] in names and step not in source.block(at):
-            yield (source.insert_after(step, f"{owner[1]}.zero_grad()"),)
+        call = re.fullmatch(r"([\w.]+)\.step\(([\w.]*)\)", source.of(step)) if isinstance(step, ast.Expr) else None
+        name = (call[2] or call[1]) if call else ""
+        if name in names and step not in source.block(at):
+            yield (source.insert_after(step, f"{name}.zero_grad()"),)
     leaf = code.partition(".grad")[0]
     yield from ((source.insert_after(node, code),) for node in simple if leaf and f"{leaf}.grad" in ast.unparse(node))
 

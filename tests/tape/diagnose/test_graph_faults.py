@@ -316,6 +316,7 @@ def test_a_penalty_whose_graph_is_freed_is_mended_by_a_graph_of_its_own():
     ("w.data -= w.grad", "w.grad = None"),
     ("trainer.opt.step()", "trainer.opt.zero_grad()"),
     ("scaler.step(trainer.opt)", "trainer.opt.zero_grad()"),
+    ("s.step(mine)", "mine.zero_grad()"),
 ])  # fmt: skip
 def test_the_call_that_clears_is_one_of_the_program(update, code):
     """`w` is updated by hand or by its own optimizer; the other optimizer, which the program calls `other`, is not named."""
@@ -323,8 +324,9 @@ def test_the_call_that_clears_is_one_of_the_program(update, code):
         from types import SimpleNamespace
         v, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
         other = torch.optim.SGD([v], lr=0.1)
-        trainer = SimpleNamespace(opt=torch.optim.SGD([w], lr=0.1))
-        scaler = torch.amp.GradScaler("cpu", enabled=False)
+        mine = torch.optim.SGD([w], lr=0.1)
+        trainer = SimpleNamespace(opt=mine)
+        s = scaler = torch.amp.GradScaler("cpu", enabled=False)
         for _ in range(3):
             other.zero_grad()
             (v * w).sum().backward()
