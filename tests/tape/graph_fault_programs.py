@@ -109,6 +109,12 @@ PROGRAMS = (
             w.data - 0.1 * w.grad  # fault
             w.grad = None
         """, (("w.data - 0.1", "w.data -= 0.1"),)),
+    FaultyProgram("a number in a line of two statements", "graph cut", "correct", """
+        net = nn.Linear(2, 1)
+        for _ in range(2):
+            x = torch.rand(3, 2); loss = net(x).pow(2).mean() + net(x).exp().mean().item()  # fault
+            net.zero_grad(); loss.backward()
+        """, ((".item()", ""),)),
     FaultyProgram("a number that a loss is computed from, and one that is printed", "graph cut", "correct", """
         net, w = nn.Linear(1, 1), nn.Parameter(torch.tensor([1.2]))
         optimizer = torch.optim.SGD([w, *net.parameters()], lr=0.1)
@@ -931,6 +937,14 @@ PROGRAMS = (
             d(torch.ones(4, 2)).pow(2).mean().backward()  # fault
             second.step()
         """, (("    first.step()\n", "    first.step(), d.zero_grad()\n"),)),
+    FaultyProgram("scaler_with_another_name", "gradient not cleared", "correct", """
+        net, sc = nn.Linear(2, 1), torch.amp.GradScaler("cpu")
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for i in range(4):
+            sc.scale(net(torch.ones(3, 2)).pow(2).mean()).backward()  # fault
+            if i % 2:
+                sc.step(opt); sc.update()
+        """, (("sc.step(opt);", "sc.step(opt); opt.zero_grad();"),)),
     FaultyProgram("adversarial_loss_left_its_gradient", "gradient of another loss", "correct", """
         net, noise = nn.Linear(2, 2), torch.full((4, 2), 0.1, requires_grad=True)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -16,6 +16,7 @@ from autograder.tape.diagnose.fault_words import (
     CHANGES,
     NUMBERS,
     FaultKind,
+    around,
     followers,
     is_copy,
     is_early_copy,
@@ -232,7 +233,10 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
 def _where_added(state: RunState, cut: Cut, sums: set[Place], trees: dict[str, ast.Module]) -> Place | None:
     """Return the sum of a loss that adds the number: in the statement of the cut, or in one that reads its variable."""
     places = {place.line: place for place in sums if place.file == cut.place.file}
-    statement = statement_at(trees, cut.place) if places else None
+    # Several statements may be on the line.
+    statements = around(trees.get(cut.place.file), ast.stmt, cut.place.line) if places else []
+    converting = [node for node in statements if any(map(_is_number, ast.walk(node)))]
+    statement = max(converting or statements, key=lambda node: (node.lineno, node.col_offset), default=None)
     if statement is None:
         return None
     changes = [name for step in state.finished_steps for name in step.names if name.tensor is not None]

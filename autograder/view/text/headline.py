@@ -83,14 +83,14 @@ def headline(verdict: Verdict, file: str = "") -> str:
         return translated("the gradients are those of the loss, and no write broke backward")
     if answers.get("copies of saved tensors") == "not asked":
         return translated("backward was never called, so no gradient was checked")
-    if "no" in answers.values():
-        return translated("no write broke backward; but a custom backward is not the derivative of its forward")
     if not all(map(is_finite, verdict.gradients.values())):
         return translated("no write broke backward; but a gradient is nan or inf")
     places = [fault.place for fault in verdict.graph_faults]
     if seen := min(places, key=lambda place: (place.file != file, place.line), default=None):
         line = localized(line_of(seen, file or seen.file))
         return translated("no write broke backward; but see {line}", line=line)
+    if "no" in answers.values():  # a straight-through estimator is like this on purpose
+        return translated("no write broke backward; but a custom backward is not the derivative of its forward")
     if answers.get("finite differences") == "not known":
         return translated("no write broke backward as far as is known; finite differences could not decide")
     excerpt = verdict.excerpt
