@@ -1709,6 +1709,17 @@ RIGHT = {
             ((slope - wanted).pow(2).mean() + (net(near) - y).pow(2).mean()).backward()
             optimizer.step()
         """,
+    "a step of an embedding along its gradient": """
+        words, head = nn.Embedding(5, 3), nn.Linear(3, 1)
+        optimizer = torch.optim.SGD([*words.parameters(), *head.parameters()], lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            vectors = words(torch.arange(4))
+            loss = head(vectors).pow(2).mean()
+            slope = torch.autograd.grad(loss, vectors, retain_graph=True)[0]
+            (loss + head(vectors + 0.1 * slope).pow(2).mean()).backward()
+            optimizer.step()
+        """,
     "a loss inside vmap, whose tensors have no memory": """
         net, x, y = nn.Linear(3, 1), torch.randn(4, 3), torch.randn(4, 1)
         def loss(weights, x, y):

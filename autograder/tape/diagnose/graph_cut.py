@@ -281,7 +281,9 @@ def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:
     optimized = state.flow.optimized.keys()
     for place, (earlier, target, added, node) in state.flow.derivatives.items():
         before, beside = (state.graph.leaves_below(nodes) for nodes in (earlier.call.nodes, [node]))
-        is_model = before & beside & optimized and target in beside - optimized
+        # The tensor may be computed from the data, as `x.requires_grad_().reshape(-1, 1)` is.
+        data = {target.id} if target.leaf else state.graph.leaves_below([target.node])
+        is_model = before & beside & optimized and data and data <= beside - optimized
         if node in evidence.visited and is_model:
             effect = (
                 "cut.derivative|it computes {slope} without a graph, so {place}, where a loss is computed from it, gets no "

@@ -108,8 +108,8 @@ class GradientFlow:
         self.last_call: tuple[str, list[TrackedTensor], Place] | None = None
         # by line, gradients without a graph, and the first sums (node and line) with a number that is computed from it
         self.constants: dict[Place, tuple[EarlierGradient, dict[int, Place]]] = {}
-        # the same for a derivative for a leaf that is no parameter: also that leaf's id, and the node of the sum
-        self.derivatives: dict[Place, tuple[EarlierGradient, int, Place, int]] = {}
+        # the same for a derivative for a tensor that is no parameter: also that tensor, and the node of the sum
+        self.derivatives: dict[Place, tuple[EarlierGradient, TrackedTensor, Place, int]] = {}
         self.earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
 
     def begin_call(self, name: str, inputs: list[TrackedTensor], here: Place) -> None:
@@ -237,8 +237,8 @@ class GradientFlow:
                 _, sums = self.constants.setdefault(place, (earlier, {}))
                 if node is not None and len(sums) < SOURCES:
                     sums[node] = here
-            elif tensor.dim() and node is not None and target is not None and target.leaf and not target.parameter:
-                self.derivatives.setdefault(place, (earlier, target.id, here, node))
+            elif tensor.dim() and node is not None and target is not None and not target.parameter:
+                self.derivatives.setdefault(place, (earlier, target, here, node))
 
     def hold(self, optimizer: torch.optim.Optimizer, parameters: Parameters, here: Place) -> None:
         """Record the parameters that an optimizer will update, and whether gradients of a backward were lost before."""

@@ -98,6 +98,11 @@ class ReusedGradient:
     names: list[str]  # expressions that reach these parameters at the step
 
 
+def _is_trained(tensors: tuple[torch.Tensor, ...]) -> bool:
+    """Return whether tensors are parameters or are computed from some."""
+    return any(isinstance(leaf, torch.nn.Parameter) for leaf in leaves_among(tensors, nodes_below(tensors)))
+
+
 class LeftGradients:
     """Follows the backward calls whose gradients each leaf contains, and the steps that use them, in a run of any length."""
 
@@ -185,11 +190,9 @@ class LeftGradients:
         if is_second and call.thread == 0 and self.unvisited.setdefault(here, True):
             self._graphs.append((next_sequence_number(), call, here))
         if call.returns:
-            is_of_data = any(target.is_leaf and not isinstance(target, torch.nn.Parameter) for target in call.targets)
-            if is_of_data and not call.creates_graph and self.before_derivative is None:
-                leaves = leaves_among(call.roots, nodes_below(call.roots))
-                if any(isinstance(leaf, torch.nn.Parameter) for leaf in leaves):
-                    self.before_derivative = self._started - 1
+            is_first = not call.creates_graph and self.before_derivative is None
+            if is_first and _is_trained(call.roots) and not all(_is_trained((target,)) for target in call.targets):
+                self.before_derivative = self._started - 1
             return
         for leaf in call.targets:
             if leaf.is_leaf:

@@ -513,11 +513,14 @@ def test_the_steps_of_a_long_run_that_use_no_gradient_of_a_parameter_are_recorde
     assert [9] == [fault.place.line for fault in verdict_of(HEAD + source).graph_faults]
 
 
-def test_a_derivative_without_a_graph_is_named_in_a_later_loop_of_a_long_run(monkeypatch):
-    """The first loop has no derivative. The change is run, also in a call with a comma and a comment at its end."""
+@pytest.mark.parametrize("data", ["[:, None].requires_grad_()", ".requires_grad_()[:, None]"])
+def test_a_derivative_without_a_graph_is_named_in_a_later_loop_of_a_long_run(monkeypatch, data):
+    """The first loop has no derivative, and the data may be a view. The change is run, also in a call with a comma and a comment at its end."""
     monkeypatch.setattr("autograder.tape.oracle.excerpt.LONG", 60)
     program = next(one for one in PROGRAMS if one.name == "a derivative without a graph in an equation")
-    text = program.source.removeprefix(HEAD).replace("=True)[0]", "=True,  # kept\n    )[0]")
+    assert "[:, None].requires_grad_()" in program.source
+    source = program.source.replace("[:, None].requires_grad_()", data)
+    text = source.removeprefix(HEAD).replace("=True)[0]", "=True,  # kept\n    )[0]")
     loop = "w = nn.Parameter(torch.ones(2))\nfor _ in range(9):\n    (w * w).sum().backward()\n"
     (fault,) = explain_program(factory_of_text(HEAD + loop + text)).verdict.graph_faults
     assert (6, True) == (fault.place.line, fault.was_run)
