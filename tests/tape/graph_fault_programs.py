@@ -685,7 +685,8 @@ PROGRAMS = (
         for _ in range(2):
             mean, log_scale = enc(torch.ones(3, 2)).chunk(2, 1)
             z = torch.distributions.Normal(mean, log_scale.exp()).sample()  # fault
-            loss = (dec(z) - 1).pow(2).mean() + mean.pow(2).mean() + log_scale.pow(2).mean()
+            log_prob = -(dec(z) - 1).pow(2).mean()
+            loss = mean.pow(2).mean() + log_scale.pow(2).mean() - log_prob
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -2207,4 +2208,8 @@ RIGHT = {
 MICRO = next(one.text for one in PROGRAMS if one.name == "gradients_of_micro_batches_that_are_cleared")
 RIGHT["gradients that a hook reads before they are cleared"] = MICRO.replace(
     "for i", "net.bias.register_hook(print)\n        for i"
+)
+BY_HAND = "actions of a normal distribution with their log probabilities, and a critic of them"
+RIGHT[f"{BY_HAND}, by hand"] = RIGHT[BY_HAND].replace(
+    "normal.log_prob(action)", "(-((action - mean) / log_scale.exp()).pow(2) / 2 - log_scale)"
 )

@@ -77,9 +77,12 @@ def called(cut: Cut) -> str:
     return NAMES.get(cut.how, cut.how)
 
 
-def uses_log_probabilities(evidence: Evidence) -> bool:
-    """Return whether the program computes log probabilities, through which a loss may depend on how a sample was drawn."""
-    return any("log_prob" in ast.dump(tree) for tree in evidence.trees.values())
+def uses_log_probabilities(evidence: Evidence, name: str = "log_prob") -> bool:
+    """Return whether the program computes log probabilities, through which a loss may depend on how a sample was drawn.
+
+    `name` is a part of the dumped syntax tree.
+    """
+    return any(name in ast.dump(tree) for tree in evidence.trees.values())
 
 
 def words_on_cut(cut: Cut, state: RunState) -> tuple[Message, Message]:

@@ -302,10 +302,10 @@ def _slope_fault(state: RunState, place: Place, effect: str, earlier: EarlierGra
 def _samples(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that draw a value of a loss with `Normal.sample`, or of a mean and a scale that are in the same loss.
 
-    A program that computes log probabilities of samples is left out.
+    Values whose log probability is computed are left out.
     """
     state = evidence.state
-    if not state.flow.cuts.drawn or uses_log_probabilities(evidence):
+    if not state.flow.cuts.drawn or uses_log_probabilities(evidence, "attr='log_prob'"):
         return
     losses = [state.graph.below(call.nodes) for call in state.flow.calls]
     for cut in state.flow.cuts.drawn.values():
@@ -314,9 +314,17 @@ def _samples(evidence: Evidence) -> Iterator[GraphFault]:
         if any(
             any(node in below for node, *_ in cut.uses) and (is_sample or not parts.isdisjoint(below))
             for below in losses
-        ):
+        ) and not _is_scored(state, cut):
             follows = Message("cut.drawn|a loss is computed from it, and its gradient does not contain this path.")
             yield _cut_fault(state, cut, follows, cut.values)
+
+
+def _is_scored(state: RunState, cut: Cut) -> bool:
+    """Return whether drawn values are combined with values of their distribution, as a log probability by hand does."""
+    drawn_from = [state.graph.leaves_below([node]) for _, node in cut.sources.values()]
+    beside = (other for node, *_ in cut.uses if node is not None for other in state.graph.nodes[node].inputs)
+    known = [state.graph.leaves_below([other]) for other in set(beside)]
+    return any(leaves and leaves <= others for leaves in drawn_from for others in known)
 
 
 def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:

@@ -515,7 +515,7 @@ def test_the_steps_of_a_long_run_that_use_no_gradient_of_a_parameter_are_recorde
 
 @pytest.mark.parametrize("data", ["[:, None].requires_grad_()", ".requires_grad_()[:, None]"])
 def test_a_derivative_without_a_graph_is_named_in_a_later_loop_of_a_long_run(monkeypatch, data):
-    """The first loop has no derivative, and the data may be a view. The change is run, also in a call with a comma and a comment at its end."""
+    """The first loop has no derivative, and `x` may be a view. The change is run, also in a call with a comma and a comment."""
     monkeypatch.setattr("autograder.tape.oracle.excerpt.LONG", 60)
     program = next(one for one in PROGRAMS if one.name == "a derivative without a graph in an equation")
     assert "[:, None].requires_grad_()" in program.source
