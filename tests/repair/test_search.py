@@ -493,11 +493,15 @@ def test_a_leaf_that_a_loop_of_one_line_writes_is_written_under_no_grad_after_ba
     ("eval_before_the_second_round", "+        head.train()\n+        net.train()\n         optimizer.zero_grad()"),
     ("gradients clipped after the step, on a condition", "+    if limit:\n+        nn.utils.clip_grad_norm_(net.parameters(), limit)\n"),
     ("an optimizer without a step that a scheduler and a function are given", "+    second.step()\n     first.zero_grad()"),
+    ("both_steps_after_both_losses", "backward(inputs=[p for group in second.param_groups for p in group[\"params\"]])"),
+    ("step_before_its_backward", "     loss.backward()\n+    optimizer.step()"),
+    ("scaler_with_another_name", "+        sc.step(opt); opt.zero_grad(); sc.update()"),
 ])  # fmt: skip
 def test_a_change_for_a_fault_of_the_graph_is_run(name, new):
     """The root is taken of a small number above 0; both modules are switched, and no argument of their function is.
 
-    A call moves with the `if` around it. An optimizer steps after its own backward, not after that of another one.
+    A call moves with the `if` around it. An optimizer steps after its own backward, not after that of another one. The
+    generator's loss is restricted to the generator, whose step is the later one.
     """
     factory = factory_of_text(next(one.source for one in PROGRAMS if one.name == name), "bug.py")
     fault = explain_program(factory).verdict.graph_faults[0]

@@ -968,6 +968,15 @@ PROGRAMS = (
             first.step()
             second.step()
         """, (("backward()  # fault", "backward(inputs=list(g.parameters()))"),)),
+    FaultyProgram("step_before_its_backward", "gradient cleared before the step", "correct", """
+        net = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            loss = net(torch.ones(3, 2)).pow(2).mean()
+            optimizer.zero_grad()
+            optimizer.step()  # fault
+            loss.backward()
+        """, (("optimizer.step()  # fault\n    loss.backward()", "loss.backward()\n    optimizer.step()"),)),
     FaultyProgram("cleared_too_early", "gradient cleared before the step", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -112,15 +112,18 @@ def _hold_others(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
 
 
 def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Move `zero_grad()` below the step, or the step above the line that replaces a parameter."""
+    """Move the step below its backward, `zero_grad()` below the step, or the step above the line that replaces a parameter."""
     around = [at, *(node for node in source.ancestors(at) if isinstance(node, ast.If))]
     statements = [statement for statement in source.statements() if isinstance(statement, ast.Expr)]
     steps, clears = (
         [statement for statement in statements if method in called_in(statement)] for method in ("step", "zero_grad")
     )
+    fills = next(filter(calls_backward, source.after(at)), None) if at in steps else None
+    if fills is not None and not any(map(calls_backward, source.before(at))):
+        yield (source.delete(at), source.insert_after(fills, source.of(at)))
     for clear in clears if at in steps else ():
         yield (source.delete(clear), source.insert_after(at, source.of(clear)))
-    for step, outer in itertools.product(steps, around):
+    for step, outer in itertools.product(steps, around) if id_of(fault.change) == "optimizer.replace_after" else ():
         if outer in source.before(step):
             yield (source.delete(step), source.insert_before(outer, source.of(step)))
 
