@@ -15,6 +15,7 @@ from autograder.tape.repair.edits import EditableSource, apply_fix
 from autograder.tape.repair.repairs import find_repairs
 from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
 from autograder.tape.run import budget
+from autograder.view.scene.timeline import timeline_of
 from tests.repair.plain import flat, plain, slopes
 from tests.repair.programs import texts_of
 from tests.tape.graph_fault_programs import PROGRAMS
@@ -504,8 +505,11 @@ def test_a_change_for_a_fault_of_the_graph_is_run(name, new):
     generator's loss is restricted to the generator, whose step is the later one.
     """
     factory = factory_of_text(next(one.source for one in PROGRAMS if one.name == name), "bug.py")
-    fault = explain_program(factory).verdict.graph_faults[0]
+    recording = explain_program(factory)
+    fault = recording.verdict.graph_faults[0]
     assert (True, True) == (fault.was_run, new in fault.diff), fault.diff
+    added = next(line[1:].strip() for line in fault.diff.splitlines() if line[:1] == "+" != line[1:2])
+    assert any(text.startswith(f"New code: {added[:60]}") for text in timeline_of(recording).rest)
 
 
 def test_features_of_several_tasks_are_not_detached_after_the_first_one():

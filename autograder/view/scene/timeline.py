@@ -174,9 +174,14 @@ def _change(fix: Fix) -> str:
     """Return the place and the new code of a fix, of several lines the first one that differs."""
     before, after = fix.before.splitlines(), fix.after.splitlines() or [""]
     first = next((line for line in after if line not in before), after[0])
-    more = count_noun(len(after) - 1, " (and {count} more line)", " (and {count} more lines)") if len(after) > 1 else ""
-    code = f"{clip(first.strip(), CODE)}{more}"
+    code = _first_and_count(first, len(after))
     return translated("Fix in {place}: {code}", place=localized(place_of_fix(fix)), code=code)
+
+
+def _first_and_count(line: str, count: int) -> str:
+    """Return the first line of changed code, and the number of the others."""
+    more = count_noun(count - 1, " (and {count} more line)", " (and {count} more lines)") if count > 1 else ""
+    return f"{clip(line.strip(), CODE)}{more}"
 
 
 def _rest(recording: Recording, names: list[str], more: int) -> Iterator[str]:
@@ -194,6 +199,9 @@ def _rest(recording: Recording, names: list[str], more: int) -> Iterator[str]:
         change = localized(fault.change, recording.verdict.messages).rstrip(".。")
         text = translated("This change was run: {change}.", change=change)
         yield text if fault.was_run else translated("Suggested change, not run: {change}.", change=change)
+        code = [line[1:] for line in (fault.code or fault.diff).splitlines() if re.match(r"\+(?!\+\+)", line)]
+        if code:
+            yield translated("New code: {code}", code=_first_and_count(code[0], len(code)))
 
 
 def _unmodified(recording: Recording, columns: list[Column]) -> list[str]:
