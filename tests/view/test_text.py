@@ -364,12 +364,13 @@ def test_values_that_look_equal_are_left_out(recorded):
     assert "w.grad is off by 50 %." in told
 
 
-def test_a_moved_line_is_shown_with_a_gap(recorded):
-    """The removed and the added line are equal; "…" stands for the lines between them."""
-    change = "@@ -1,3 +1,3 @@\n-o.zero_grad()\n o.step()\n+o.zero_grad()\n"
+@pytest.mark.parametrize(("between", "shown"), [(" o.step()\n", "    o.step()\n"), (" o.step()\n f()\n", "  …\n")])
+def test_a_moved_line_is_shown_with_a_gap(recorded, between, shown):
+    """The removed and the added line are equal; "…" stands for the lines between them, if there are several."""
+    change = f"@@ -1,4 +1,4 @@\n f()\n-o.zero_grad()\n{between}+o.zero_grad()\n f()\n"
     fault = GraphFault("cleared", Place("main.py", 1, ""), "", "", diff=f"--- main.py\n+++ main.py\n{change}")
-    shown = with_verdict(recorded("correct"), graph_faults=(fault,))
-    assert "  - o.zero_grad()\n  …\n  + o.zero_grad()\n" in view.as_screen(shown)
+    screen = view.as_screen(with_verdict(recorded("correct"), graph_faults=(fault,)))
+    assert f":\n  - o.zero_grad()\n{shown}  + o.zero_grad()\n\n" in screen
 
 
 def test_a_change_of_a_notebook_is_shown_as_code(recorded):

@@ -251,8 +251,9 @@ def _change_of_fault(recording: Recording, most: int) -> list[str]:
     )
     if not re.search("(?m)^-", hunks):  # added lines alone do not show their place
         hunks = _with_neighbours(hunks)
-    parts = re.split(r"(?m)^ .*\n?(?: .*\n?)*", hunks)
-    changed = "…\n".join(part for part in parts if part).splitlines()
+    around = re.sub(r"\A(?: .*\n)+|(?m:^)(?: .*\n)+\Z", "", hunks)
+    # One line between the two places of a moved line shows where it was moved to.
+    changed = re.sub(r"(?m)^ .*\n(?: .*\n)+", "…\n", around).splitlines()
     line = where(fault.place, recording.programs[0].file)
     return [
         translated(title, line=translated(INTENDED.get(fault.kind, "{line}"), line=line)),
