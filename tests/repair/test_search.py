@@ -496,6 +496,7 @@ def test_a_leaf_that_a_loop_of_one_line_writes_is_written_under_no_grad_after_ba
     ("an optimizer without a step that a scheduler and a function are given", "+    second.step()\n     first.zero_grad()"),
     ("both_steps_after_both_losses", "backward(inputs=[p for group in second.param_groups for p in group[\"params\"]])"),
     ("step_before_its_backward", "     loss.backward()\n+    optimizer.step()"),
+    ("a softmax before a cross-entropy", "+    scores = net(torch.ones(4, 2))  # fault\n"),
     ("scaler_with_another_name", "+        sc.step(opt); opt.zero_grad(); sc.update()"),
 ])  # fmt: skip
 def test_a_change_for_a_fault_of_the_graph_is_run(name, new):

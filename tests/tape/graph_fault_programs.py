@@ -543,6 +543,23 @@ PROGRAMS = (
         target[0, 1] = 5.0
         nn.functional.mse_loss(pred, target.detach()).backward()  # fault
         """, (("target = pred\n", "target = pred.detach().clone()\n"),)),
+    FaultyProgram("a softmax before a cross-entropy", "softmax or sigmoid computed twice", "correct", """
+        net = nn.Linear(2, 3)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            scores = torch.softmax(net(torch.ones(4, 2)), 1)  # fault
+            nn.CrossEntropyLoss()(scores.view(4, 3), torch.tensor([0, 1, 2, 0])).backward()
+            optimizer.step()
+        """, (("torch.softmax(net(torch.ones(4, 2)), 1)", "net(torch.ones(4, 2))"),)),
+    FaultyProgram("a sigmoid before a loss of logits", "softmax or sigmoid computed twice", "correct", """
+        net = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            nn.BCEWithLogitsLoss()(net(torch.ones(4, 2)).squeeze(1), torch.ones(4)).backward()  # fault
+            optimizer.step()
+        """, ((", nn.Sigmoid())", ")"),)),
     FaultyProgram("rounding before the loss", "derivative that is zero", "correct", """
         net = nn.Linear(2, 2)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -1717,6 +1734,17 @@ RIGHT = {
             wanted = torch.autograd.grad(goal.sum(), x)[0]
             near = x + 0.1 * torch.autograd.grad(y.sum(), x, retain_graph=True)[0]
             ((slope - wanted).pow(2).mean() + (net(near) - y).pow(2).mean()).backward()
+            optimizer.step()
+        """,
+    "attention, the log-softmax of a log-softmax, and a target that is a softmax": """
+        net, teacher, key = nn.Linear(2, 3), nn.Linear(2, 3), nn.Linear(3, 3)
+        optimizer = torch.optim.SGD([*net.parameters(), *key.parameters()], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            x = net(torch.ones(4, 2))
+            mixed = torch.softmax(key(x) @ x.T, 1) @ x
+            goal = torch.softmax(teacher(torch.ones(4, 2)), 1).detach()
+            nn.CrossEntropyLoss()(torch.log_softmax(mixed, 1), goal).backward()
             optimizer.step()
         """,
     "a step of an embedding along its gradient": """

@@ -11,6 +11,7 @@ from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
     A_PARAMETER,
+    THIS_LINE,
     FaultKind,
     around,
     is_copy,
@@ -289,6 +290,34 @@ def _own_target(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 OWN_TARGET = FaultKind("target in the prediction's memory", _own_target, after_error=False)
+
+
+_NORMALIZES = {
+    "LogSoftmaxBackward": ("Softmax", "softmax"), "BinaryCrossEntropyWithLogitsBackward": ("Sigmoid", "sigmoid"),
+}  # fmt: skip
+_RESHAPES = re.compile(r"(Unsafe)?(View|Reshape|Alias|Squeeze|Unsqueeze|Transpose|Permute)Backward\d")
+
+
+def _normalized_twice(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that compute the softmax or sigmoid which the loss computes itself."""
+    nodes = evidence.state.graph.nodes
+    for loss in evidence.visited.values():
+        name, function = _NORMALIZES.get(loss.name.rstrip("0123456789"), ("", ""))
+        given = nodes[loss.inputs[0]] if name and loss.inputs[0] is not None else loss
+        while _RESHAPES.match(given.name) and given.inputs[0] is not None:
+            given = nodes[given.inputs[0]]
+        if name and given.name.startswith(f"{name}Backward"):
+            yield TWICE.at(
+                given.place,
+                "twice.normalized|it computes a {function}, and {place} computes one of its result, so the gradients are "
+                "those of a {function} of a {function}.",
+                "twice.logits|Give {place} the values before the {function}.",
+                function=function,
+                place=THIS_LINE if loss.place == given.place else line_of(loss.place, given.place.file),
+            )  # fmt: skip
+
+
+TWICE = FaultKind("softmax or sigmoid computed twice", _normalized_twice, after_error=False)
 
 
 def _not_finite(evidence: Evidence) -> Iterator[GraphFault]:

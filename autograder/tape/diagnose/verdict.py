@@ -45,6 +45,7 @@ KINDS = (
     missing_gradients.NOT_FINITE,
     missing_gradients.OWN_TARGET,
     missing_gradients.FLAT_DERIVATIVE,
+    missing_gradients.TWICE,
     *optimizer_faults.KINDS,
     hooks.REGISTERED_AGAIN,
     hooks.WITHOUT_RESULT,

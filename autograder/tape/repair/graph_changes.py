@@ -301,6 +301,16 @@ def _reparametrize(source: EditableSource, at: ast.stmt, fault: GraphFault) -> I
             yield (source.replace(call, drawn if getattr(at, "value", None) is call else f"({drawn})"),)
 
 
+def _leave_out(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Leave out a call of softmax or sigmoid."""
+    for call in calls(at):
+        if called(call) in ("softmax", "sigmoid"):
+            is_function = ast.unparse(call.func).startswith(("F.", "torch.", "nn."))
+            value = call.args[0] if is_function and call.args else getattr(call.func, "value", None)
+            if value is not None:
+                yield (source.replace(call, source.of(value)),)
+
+
 def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Replace values of 0 in front of a root or logarithm, whose derivative is infinite there."""
     for call in calls(at):
@@ -402,6 +412,7 @@ CHANGES: dict[str, Change] = {
     "nan or inf": _clamp,
     "derivative that is zero": _reparametrize,
     "target in the prediction's memory": _copy_target,
+    "softmax or sigmoid computed twice": _leave_out,
     "graph cut": _keep_history,
     "leaf lost": _update_in_place,
     "graph used again": _detach,
