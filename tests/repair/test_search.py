@@ -509,7 +509,8 @@ def test_a_change_for_a_fault_of_the_graph_is_run(name, new):
     recording = explain_program(factory)
     fault = recording.verdict.graph_faults[0]
     assert (True, True) == (fault.was_run, new in fault.diff), fault.diff
-    added = next(line[1:].strip() for line in fault.diff.splitlines() if line[:1] == "+" != line[1:2])
+    code = fault.diff.replace("  # fault", "")
+    added = next(line[1:].strip() for line in code.splitlines() if line[:1] == "+" != line[1:2])
     assert any(text.startswith(f"New code: {added[:60]}") for text in timeline_of(recording).rest)
 
 
