@@ -499,6 +499,12 @@ PROGRAMS = (
         h.retain_grad()
         print(h.grad.norm())  # fault
         """, (("h.sum().backward()\nh.retain_grad()", "h.retain_grad()\nh.sum().backward()"),)),
+    FaultyProgram("the gradient of a name that is given to a computed tensor", "gradient of a tensor that is not a leaf", "correct", """
+        w = torch.ones(2, requires_grad=True)
+        w.pow(2).sum().backward()
+        w = w / w.norm()
+        slope = w.grad  # fault
+        """, (("w = w / w.norm()\nslope = w.grad", "slope = w.grad"),)),
     FaultyProgram("the graph of a leaf", "rule of autograd", "raises-forward", """
         w = torch.ones(2, requires_grad=True)
         loss = (w * 2).sum()

@@ -114,8 +114,11 @@ def _missing(evidence: Evidence) -> Iterator[GraphFault]:
             )
     visited = state.nodes_of_calls()
     for place, (tracked, _, calls) in state.flow.missing.items():
-        is_told = any(tracked.node in nodes for nodes in visited[:calls]) or (problem and problem.is_at(place))
-        if tracked.node is not None and is_told and not _only_clears(trees.get(place.file), place.line):
+        is_early = not any(tracked.node in nodes for nodes in visited[:calls]) and (
+            calls == 0 or any(tracked.node in nodes for nodes in visited[calls:])
+        )
+        is_expected = is_early and not (problem and problem.is_at(place))
+        if tracked.node is not None and not is_expected and not _only_clears(trees.get(place.file), place.line):
             yield MISSING.at(
                 place,
                 "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
