@@ -519,6 +519,16 @@ PROGRAMS = (
             loss = torch.stack(losses).mean()
             loss.backward()
         """, (("losses.append(loss)\n    loss = torch.stack(losses).mean()", "losses.append(loss.item())"),)),
+    FaultyProgram("the first term of a sum in place, which .data cuts", "graph cut", "correct", """
+        net, anchor = nn.Linear(2, 1, bias=False), torch.zeros(1, 2)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss = net(torch.ones(3, 2)).pow(2).mean().data  # fault
+            loss += 0.1 * (net.weight - anchor).pow(2).sum()
+            loss.backward()
+            optimizer.step()
+        """, ((".mean().data", ".mean()"),)),
     FaultyProgram("a term of a loss that no_grad cuts", "graph cut", "correct", """
         student, teacher = nn.Linear(2, 2), nn.Linear(2, 2)
         optimizer = torch.optim.SGD(student.parameters(), lr=0.1)

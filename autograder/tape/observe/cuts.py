@@ -158,7 +158,7 @@ class Cuts:
     def add_term(self, tensor: torch.Tensor, tracked: TrackedTensor, node: int | None, here: Place) -> None:
         """Process a summand of a tensor with a graph. `node` is the node of the sum."""
         cut = self.of(tracked)
-        if cut is None or tensor.requires_grad:
+        if cut is None or tracked.requires_grad:
             return
         # A whole forward without recording computes a constant, such as the log-probability of an old policy.
         is_forward = cut.how == NO_GRAD and any(source.leaf for source in cut.values)
