@@ -495,6 +495,7 @@ def test_a_leaf_that_a_loop_of_one_line_writes_is_written_under_no_grad_after_ba
     ("gradients clipped after the step, on a condition", "+    if limit:\n+        nn.utils.clip_grad_norm_(net.parameters(), limit)\n"),
     ("an optimizer without a step that a scheduler and a function are given", "+    second.step()\n     first.zero_grad()"),
     ("both_steps_after_both_losses", "backward(inputs=[p for group in second.param_groups for p in group[\"params\"]])"),
+    ("gradients that an inner loop over networks does not clear", "+    optimizer.zero_grad()\n     for net in nets:"),
     ("step_before_its_backward", "     loss.backward()\n+    optimizer.step()"),
     ("a softmax before a cross-entropy", "+    scores = net(torch.ones(4, 2))  # fault\n"),
     ("scaler_with_another_name", "+        sc.step(opt); opt.zero_grad(); sc.update()"),

@@ -519,6 +519,27 @@ PROGRAMS = (
             loss = torch.stack(losses).mean()
             loss.backward()
         """, (("losses.append(loss)\n    loss = torch.stack(losses).mean()", "losses.append(loss.item())"),)),
+    FaultyProgram("gradients that an inner loop over networks does not clear", "gradient not cleared", "correct", """
+        nets = nn.Linear(2, 1), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([p for net in nets for p in net.parameters()], lr=0.1)
+        for _ in range(3):
+            for net in nets:
+                net(torch.ones(3, 2)).pow(2).mean().backward()  # fault
+            optimizer.step()
+        """, (("optimizer.step()", "optimizer.step(); optimizer.zero_grad()"),)),
+    FaultyProgram("a step of an alternating minimization above its backward", "gradient cleared before the step", "correct", """
+        u, v = (nn.Parameter(torch.arange(8.0).reshape(4, 2) / n) for n in (8, 9))
+        first, second = torch.optim.SGD([u], lr=0.1), torch.optim.SGD([v], lr=0.1)
+        for _ in range(3):
+            loss = (u @ v.detach().T - torch.eye(4)).pow(2).mean()
+            first.zero_grad()
+            first.step()  # fault
+            loss.backward()
+            loss = (u.detach() @ v.T - torch.eye(4)).pow(2).mean()
+            second.zero_grad()
+            loss.backward()
+            second.step()
+        """, (("first.step()  # fault\n    loss.backward()", "loss.backward()\n    first.step()"),)),
     FaultyProgram("the first term of a sum in place, which .data cuts", "graph cut", "correct", """
         net, anchor = nn.Linear(2, 1, bias=False), torch.zeros(1, 2)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -2245,6 +2266,18 @@ RIGHT = {
             optimizer.step()
             p = nn.Parameter(torch.cat([p.detach(), torch.randn(1)]))
             optimizer.param_groups[0]["params"][0] = p
+        """,
+    "steps that use the gradient of the round before": """
+        u, v = (nn.Parameter(torch.arange(8.0).reshape(4, 2) / n) for n in (8, 9))
+        first, second = torch.optim.SGD([u], lr=0.1), torch.optim.SGD([v], lr=0.1)
+        for _ in range(3):
+            loss = (u @ v.detach().T - torch.eye(4)).pow(2).mean()
+            first.zero_grad()
+            loss.backward()
+            second.step(), first.step()
+            loss = (u.detach() @ v.T - torch.eye(4)).pow(2).mean()
+            second.zero_grad()
+            loss.backward()
         """,
     "the best score so far": """
         net = nn.Linear(2, 1)

@@ -102,6 +102,9 @@ class GradientFlow:
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         # the steps at which no parameter had a gradient, with the parameters and the number of calls before
         self.empty_steps: list[tuple[Place, list[TrackedTensor], int]] = []
+        self._full: set[int] = (
+            set()
+        )  # ids of the leaves that had a gradient, which no step had used, after the last backward
         # number of calls and of entries of `cleared` and `empty_steps` when the last step began
         self._before_step = 0, 0, 0
         # The last function call that began: its name, its tensor arguments, and its line.
@@ -249,7 +252,12 @@ class GradientFlow:
             self.first_held.setdefault(tracked.id, (len(self.calls), position))
         if self.steps.running_at is None:
             self._before_step = len(self.calls), len(self.cleared), len(self.empty_steps)
-        if all(is_empty(tensor.grad) for tensor, _ in parameters):
+        given = (
+            {tracked.id for tensor, tracked in parameters if not is_empty(tensor.grad)} if self.empty_steps else set()
+        )
+        # The first step of an optimizer may come before the first backward of its loss.
+        self.empty_steps = [step for step in self.empty_steps if given.isdisjoint(leaf.id for leaf in step[1])]
+        if not any(tracked.id in self._full or not is_empty(tensor.grad) for tensor, tracked in parameters):
             self.empty_steps.append((here, [tracked for _, tracked in parameters], len(self.calls)))
         objects = {id(leaf.ref()) for leaf in self.steps.filled.values()}  # `p.data = …` does not change the object
         filled = [(tensor, tracked) for tensor, tracked in parameters if id(tensor) in objects]
@@ -320,6 +328,9 @@ class GradientFlow:
         """Record the leaves whose gradient a backward has filled. A nested one (of a checkpoint) adds leaves while it runs."""
         self.reached |= {target.id: target for _, target in targets}
         self.steps.fill(targets)
+        filled = self.steps.filled.values()
+        now = {tracked.id for _, tracked in targets}
+        self._full = {leaf.id for leaf in filled if leaf.id in now or not is_empty(getattr(leaf.ref(), "grad", None))}
 
 
 def _is_cut_off(result: torch.Tensor, inputs: list[Any]) -> bool:

@@ -153,8 +153,10 @@ def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
     code, names = code_in(fault), _names_of_optimizers(source, at)
     named = code.removesuffix(".zero_grad()")
     # The optimizer that the change names, or else the one whose step comes next, is most likely the right one.
+    # In a loop around backward alone, a later round would clear gradients that the step needs.
+    around = [loop for loop in source.loops(at) if not calls_of(loop, "step")]
     for name in sorted(names, key=lambda name: name != named):
-        yield (source.insert_before(at, f"{name}.zero_grad()"),)
+        yield from ((source.insert_before(place, f"{name}.zero_grad()"),) for place in [*around[-1:], at])
     simple = [node for node in source.statements() if node is not at and not hasattr(node, "body")]
     yield tuple(source.insert_after(node, f"{leaf}.grad = None") for node in simple if (leaf := _updated_leaf(node)))
     # Several backward calls may be meant to add up before each step.
