@@ -102,9 +102,8 @@ class GradientFlow:
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         # the steps at which no parameter had a gradient, with the parameters and the number of calls before
         self.empty_steps: list[tuple[Place, list[TrackedTensor], int]] = []
-        self._full: set[int] = (
-            set()
-        )  # ids of the leaves that had a gradient, which no step had used, after the last backward
+        # ids of the leaves that had a gradient after the last backward, which no step had used
+        self._full = set[int]()
         # number of calls and of entries of `cleared` and `empty_steps` when the last step began
         self._before_step = 0, 0, 0
         # The last function call that began: its name, its tensor arguments, and its line.
@@ -252,11 +251,9 @@ class GradientFlow:
             self.first_held.setdefault(tracked.id, (len(self.calls), position))
         if self.steps.running_at is None:
             self._before_step = len(self.calls), len(self.cleared), len(self.empty_steps)
-        given = (
-            {tracked.id for tensor, tracked in parameters if not is_empty(tensor.grad)} if self.empty_steps else set()
-        )
-        # The first step of an optimizer may come before the first backward of its loss.
-        self.empty_steps = [step for step in self.empty_steps if given.isdisjoint(leaf.id for leaf in step[1])]
+        if self.empty_steps:  # The first step of an optimizer may come before the first backward of its loss.
+            given = {tracked.id for tensor, tracked in parameters if not is_empty(tensor.grad)}
+            self.empty_steps = [step for step in self.empty_steps if given.isdisjoint(leaf.id for leaf in step[1])]
         if not any(tracked.id in self._full or not is_empty(tensor.grad) for tensor, tracked in parameters):
             self.empty_steps.append((here, [tracked for _, tracked in parameters], len(self.calls)))
         objects = {id(leaf.ref()) for leaf in self.steps.filled.values()}  # `p.data = …` does not change the object
