@@ -6,8 +6,8 @@ import nbformat
 from traitlets.config import Config
 
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.teacher.release_steps import CourseRules, bundle_of
 from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source_reader import bundle_of
 
 KNOWN = {"grade": False, "solution": False, "locked": False, "schema_version": 3, "task": False}
 
@@ -38,7 +38,7 @@ def source_of(
     name: str, notebook: nbformat.NotebookNode, files: dict[str, bytes] | None = None, settings: Config | None = None
 ) -> AssignmentSource:
     """Return the source of a notebook outside of a course's folder; `settings` are nbgrader's."""
-    return bundle_of(name, notebook, files or {}, rules=CourseRules(settings or Config()))
+    return bundle_of(name, notebook, files or {}, settings or Config())
 
 
 def hand_in(of: AssignmentSource, answers: dict[str, str] | None = None) -> bytes:

@@ -38,6 +38,7 @@ from autograder.grade.policy import read_policy
 from autograder.grade.sandbox.isolation import IsolationLevel
 from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.source import AssignmentSource, files_next_to_source
+from autograder.grade.submission.teacher.source_reader import SourceReader
 from autograder.grade.submission_time import read_time
 from autograder.grade.wire.limits import Limits
 
@@ -98,8 +99,6 @@ class Classroom(CourseFolders):
         Notebooks with AUTOTEST lines are run at this level, within these limits.
         """
         files, notes = files_next_to_source(self.sources / self.assignment)
-        from autograder.grade.submission.teacher.autotests import SourceReader  # imports PyTorch
-
         with SourceReader(level, limits, self.settings(), self.folder) as reader:
             return {path.stem: reader.read(path, files) for path in self.notebooks()}, notes
 

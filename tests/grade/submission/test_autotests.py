@@ -16,7 +16,7 @@ from autograder.errors import InputError
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.server_client import ServerClient
-from autograder.grade.submission.teacher.autotests import SourceReader
+from autograder.grade.submission.teacher.source_reader import SourceReader
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, teacher
 from tests.grade.submission.one_kernel import alone, graded, judged

@@ -19,8 +19,8 @@ from traitlets.config import Config, PyFileConfigLoader
 from autograder.course.canonical import KERNEL
 from autograder.errors import InputError
 from autograder.grade.sandbox.isolation import LEVELS
-from autograder.grade.submission.teacher.autotests import SourceReader
 from autograder.grade.submission.teacher.source import AssignmentSource, files_next_to_source
+from autograder.grade.submission.teacher.source_reader import SourceReader
 from tests.grade.conftest import LIMITS
 from tests.grade.plain_course import known
 from tests.grade.small_course import KNOWN, answer, graded_cell, source, source_of, teacher
@@ -177,7 +177,7 @@ def test_a_source_crosses_as_plain_data():
     assert (False, True) == (again.is_variant, again.variant(7).is_variant)
 
 
-@pytest.mark.parametrize("module", ["source", "release_steps"])
+@pytest.mark.parametrize("module", ["source", "source_reader"])
 def test_reading_a_source_imports_no_torch(module):
     """So that the process which writes the gradebook starts soon."""
     code = f"import sys, autograder.grade.submission.teacher.{module}; print('torch' in sys.modules)"
@@ -237,10 +237,9 @@ def test_a_preprocessor_may_be_any_callable_and_fail():
 
 def test_files_that_students_may_replace_are_kept_apart():
     """`Autograde.exclude_overwriting` names them by assignment."""
-    from autograder.grade.submission.teacher.release_steps import CourseRules, bundle_of
+    from autograder.grade.submission.teacher.source_reader import bundle_of
 
     settings = Config(Autograde={"exclude_overwriting": {"one": ["helper.py", "./data/a.csv"], "two": ["b.csv"]}})
     files = {"helper.py": b"1", "data/a.csv": b"2", "b.csv": b"3"}
-    rules = CourseRules(settings, source=Path("one"))
-    bundle = bundle_of("n", nbformat.v4.new_notebook(cells=CELLS), files, rules=rules)
+    bundle = bundle_of("n", nbformat.v4.new_notebook(cells=CELLS), files, settings, Path("one"))
     assert ({"b.csv"}, {"helper.py", "data/a.csv"}) == (bundle.files.keys(), bundle.student_files.keys())
