@@ -53,8 +53,10 @@ class _Lane:
 
     def grade(self, job: Job, limits: Limits) -> JobResult:
         """Return the result of a job; raise ChannelError or OSError if the lane has ended, or takes too long."""
-        if self.process is None:
-            self._wait_for_start()
+        if self.process is None:  # the lane sends a byte when it begins, by which the kernel identifies its process
+            self.connection.settimeout(PLANNING_SECONDS)
+            with contextlib.suppress(psutil.Error):
+                self.process = psutil.Process(sender_of(self.connection))
         end = time.monotonic() + MAX_WAIT_FACTOR * limits.submission_seconds + MARGIN_SECONDS
         processor_end = self._processor_seconds() + 2 * limits.submission_seconds + LANE_SECONDS
 
@@ -68,13 +70,6 @@ class _Lane:
 
         send(self.connection, job, watch=check)
         return receive(self.connection, JobResult, largest=LARGEST_RESULT, watch=check)
-
-    def _wait_for_start(self) -> None:
-        """Wait until the lane sends its first byte, by which the kernel identifies its process."""
-        self.connection.settimeout(PLANNING_SECONDS)
-        number = sender_of(self.connection)
-        with contextlib.suppress(psutil.Error):
-            self.process = psutil.Process(number) if number else None
 
     def _processor_seconds(self) -> float:
         try:
@@ -100,7 +95,9 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
 
     def __init__(self, terms: GradingTerms, count: int, host: HostProcess | None = None) -> None:
         self._terms, self._count, self._host = terms, count, host or HostProcess(terms.level)
-        self._own_host = None if host else self._host
+        self._hosts = contextlib.ExitStack()  # those that this object has created
+        if host is None:
+            self._hosts.callback(self._host.close)
         self._shares = processor_shares(count)
         self._threads = ThreadPoolExecutor(count)
         self._lock = threading.Lock()  # of the sockets to the host and the planner, and of free lanes
@@ -116,10 +113,7 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
             lane.close()
         if self._planner is not None:
             self._planner.close()
-        if self._unsandboxed_host is not None:
-            self._unsandboxed_host.close(CLOSE_SECONDS)
-        if self._own_host is not None:
-            self._own_host.close()
+        self._hosts.close()
         self._threads.shutdown(cancel_futures=True)
 
     def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
@@ -193,22 +187,19 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
         roles: tuple[Role, ...] = ("server", "judge server")
         servers = [self._host.fork(role, self._terms.modules) for role in roles]
         groups = []
-        try:
-            for server in servers:
-                process, has_namespaces = handshake(server)
-                group = control_group(process, self._terms.limits, self._shares[place % len(self._shares)])
-                groups += [group] if group else []
-        except (ChannelError, OSError):
-            raise IsolationError(
-                f"the server for submissions does not start at level {self._terms.level_name!r}: {self._host.last_line}"
-            ) from None
+        for server in servers:
+            process, has_namespaces = handshake(server, self._terms.level, self._host)
+            group = control_group(process, self._terms.limits, self._shares[place % len(self._shares)])
+            groups += [group] if group else []
         if self._terms.level.separates_submissions and not has_namespaces:
             # The kernel denies namespaces inside those of the host. So each submission gets its own host, which the
             # lane starts; the lane itself runs outside of the host's namespaces.
             for server in servers:
                 server.close()
             servers = []
-            self._unsandboxed_host = self._unsandboxed_host or HostProcess(LEVELS["process"])
+            if self._unsandboxed_host is None:
+                self._unsandboxed_host = HostProcess(LEVELS["process"])
+                self._hosts.callback(self._unsandboxed_host.close, CLOSE_SECONDS)
         ours, theirs = socket.socketpair()
         # the kernel sends the id of the process at the other end
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)

@@ -32,7 +32,6 @@ GRACE_SECONDS = 2.0  # the time between the interrupt, which a cell may catch, a
 TEST_TIME_FACTOR = 4  # a test may make several calls, and each may take as long as a cell
 
 Answer = TypeVar("Answer", bound=messages.Answer)
-OnAsked = Callable[[messages.Asked], messages.Replied]
 
 
 def ended_output(reason: str) -> NotebookNode:
@@ -75,7 +74,9 @@ class WorkerClient:
         """
         self._send(list(requests))
         for request in requests:
-            yield self._next(self._seconds(request))
+            yield self._next(
+                request.seconds if isinstance(request, messages.RecordAttempts) else self.limits.cell_seconds
+            )
 
     def ask(self, request: messages.Request, form: type[Answer]) -> Answer:
         """Return the answer to a request.
@@ -87,7 +88,9 @@ class WorkerClient:
         (answer,) = self.answers([request])
         return self._checked(answer, form)
 
-    def run_test(self, request: messages.RunTest, on_asked: OnAsked, seconds: float) -> messages.TestRan:
+    def run_test(
+        self, request: messages.RunTest, on_asked: Callable[[messages.Asked], messages.Replied], seconds: float
+    ) -> messages.TestRan:
         """Return the result of a test in a judge, within a time limit; `on_asked` replies to its requests to the student's process.
 
         Raises:
@@ -98,9 +101,6 @@ class WorkerClient:
         while isinstance(answer := self._next(seconds), messages.Asked):
             self._send([on_asked(answer)], self._number)
         return self._checked(answer, messages.TestRan)
-
-    def _seconds(self, request: messages.Request) -> float:
-        return request.seconds if isinstance(request, messages.RecordAttempts) else self.limits.cell_seconds
 
     def _checked(self, answer: messages.Answer, form: type[Answer]) -> Answer:
         if isinstance(answer, messages.Failure):
@@ -180,23 +180,9 @@ class ServerClient(contextlib.AbstractContextManager["ServerClient"]):
         if self._control is None:
             self._host = HostProcess(self.level)
             self._control = self._host.fork(self._role, self._modules)
-        try:
-            self._process, self._has_namespaces = handshake(self._control)
-        except (ChannelError, OSError):
-            reason = (
-                self._host.last_line if self._host else Message("grade.process_ended|the process exited or was killed")
-            )
-            self.close()
-            raise IsolationError(
-                f"the server for submissions does not start at level {self.level.name!r}: {reason}"
-            ) from None
+        self._process, self._has_namespaces = handshake(self._control, self.level, self._host)
         if self._host is not None:
             self._group = control_group(self._process, self.limits)
-
-    @property
-    def needs_new_hosts(self) -> bool:
-        """Whether each submission needs a new host, because the kernel does not allow namespaces inside the host's own."""
-        return self.level.separates_submissions and not self._has_namespaces
 
     @contextlib.contextmanager
     def worker(self, files: dict[str, bytes], seconds: float | None = None, **begin: Any) -> Iterator[WorkerClient]:
@@ -209,7 +195,8 @@ class ServerClient(contextlib.AbstractContextManager["ServerClient"]):
             WorkerEnded: its process could not be started.
             IsolationError: the server does not start.
         """
-        if self._used and self.needs_new_hosts:
+        # Without namespaces inside the host's own, which the kernel may not allow, each submission gets a new host.
+        if self._used and self.level.separates_submissions and not self._has_namespaces:
             self.close()
         self.start()
         self._used = True
@@ -259,19 +246,22 @@ def _send(control: socket.socket, order: Order, *descriptors: int) -> None:
     send(control, order)
 
 
-def handshake(control: socket.socket) -> tuple[psutil.Process, bool]:
+def handshake(control: socket.socket, level: IsolationLevel, host: HostProcess | None) -> tuple[psutil.Process, bool]:
     """Return a server's process, as numbered in this process's namespace, and whether workers get their own namespaces.
 
-    It raises ChannelError or OSError if the server has ended or does not become ready.
+    It raises IsolationError, with the last line of its host, if the server has ended or does not become ready.
     """
-    control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel reports the process at the other end
-    _send(control, Order("greet"))
-    control.settimeout(START_SECONDS)
-    process = sender_of(control)
-    if not process:
-        raise ChannelError.of("grade.process_ended|the process exited or was killed")
-    ready = receive(control, Ready, largest=LARGEST, deadline=time.monotonic() + START_SECONDS)
-    return psutil.Process(process), ready.has_namespaces
+    try:
+        control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel reports the process at the other end
+        _send(control, Order("greet"))
+        control.settimeout(START_SECONDS)
+        process = sender_of(control)
+        ready = receive(control, Ready, largest=LARGEST, deadline=time.monotonic() + START_SECONDS)
+        return psutil.Process(process), ready.has_namespaces
+    except (ChannelError, OSError, psutil.Error) as error:
+        raise IsolationError(
+            f"the server for submissions does not start at level {level.name!r}: {host.last_line if host else error}"
+        ) from None
 
 
 def sender_of(connection: socket.socket) -> int:

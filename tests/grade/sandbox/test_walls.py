@@ -98,7 +98,7 @@ def test_one_server_serves_all_submissions(server):
     for _ in range(2):
         with server.worker({}) as worker:
             assert "2\n" == printed(worker, "import os; print(os.getpid())")
-    assert not server.needs_new_hosts
+    assert server._has_namespaces
 
 
 def test_forbidden_system_calls_are_refused(level):
