@@ -31,9 +31,9 @@ def server(bubblewrap):
             yield server
 
 
-def grader_of(server, limits=LIMITS):
+def grader_of(server):
     """Return a grader for the servers of the fixture, which judges tests by their kinds in the source if it gets no plan."""
-    grader = SubmissionGrader(server, limits, server.judges, CellPlanner(make_shell(limits.output_bytes)))
+    grader = SubmissionGrader(server, server.judges, CellPlanner(make_shell(server.limits.output_bytes)))
     own = grader.grade
     grader.grade = lambda source, data, files, seed=5, plan=None, *, pictures=False: own(
         source, data, files, seed, plan or plan_of_source(source), pictures=pictures

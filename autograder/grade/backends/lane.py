@@ -56,21 +56,14 @@ def _begin(sockets: list[socket.socket], terms: GradingTerms, planner: CellPlann
             ServerClient(terms.level, terms.limits, workers, "server", terms.modules) as worker_client,
             ServerClient(terms.level, terms.limits, judges, "judge server", terms.modules) as judge_client,
         ):
-            _grade_all(jobs, terms, SubmissionGrader(worker_client, terms.limits, judge_client, planner))
+            grader = SubmissionGrader(worker_client, judge_client, planner)
+            with contextlib.suppress(ChannelError):  # the main process closed the socket, or was interrupted
+                while True:
+                    send(jobs, _result(grader, terms, receive(jobs, Job, largest=LARGEST)))
     except BaseException as error:  # this process must not continue as a second planner
         os.write(2, f"lane: {error!r}\n".encode())
     finally:
         os._exit(0)
-
-
-def _grade_all(jobs: socket.socket, terms: GradingTerms, grader: SubmissionGrader) -> None:
-    while True:
-        try:
-            job = receive(jobs, Job, largest=LARGEST)
-        except ChannelError:
-            return
-        with contextlib.suppress(ChannelError):  # the main process was interrupted, which the next receive notices
-            send(jobs, _result(grader, terms, job))
 
 
 def _result(grader: SubmissionGrader, terms: GradingTerms, job: Job) -> JobResult:

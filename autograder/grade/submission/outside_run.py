@@ -30,7 +30,7 @@ from autograder.grade.submission.teacher.cell_kinds import CellKind
 from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
-from autograder.grade.wire.limits import Limits
+from autograder.locale.languages import language
 from autograder.locale.messages import Message
 from autograder.locale.stored_messages import stored
 from autograder.locale.translations import restored
@@ -51,9 +51,7 @@ class SubmissionInputs:
     own_modules: tuple[str, ...]  # the sources of the submission's own Python files, which its cells may import or run
     seed: int  # the seed from which the tests' inputs are drawn
     plan: GradingPlan  # the grading plan of its tests
-    language: str
     pictures: bool  # whether wrong answers are recorded
-    limits: Limits  # the resources that the submission may use
 
 
 class StudentAnswers:
@@ -257,7 +255,7 @@ class OutsideRun:
                 self._compare(declared)
 
     def _record(self, answers: list[StudentAnswers]) -> bool:
-        limits, left = self._work.limits, self._worker.seconds_left
+        limits, left = self._worker.limits, self._worker.seconds_left
         seconds = min(limits.picture_seconds if self._work.pictures else 0.0, limits.submission_seconds / PART)
         if seconds <= 0 or left < limits.submission_seconds / PART or self._run.ended is not None:
             return False
@@ -276,7 +274,7 @@ class OutsideRun:
             return  # its grade is that of a test that was not run
         start, error, line = time.monotonic(), None, 0
         planned = declared.planned
-        with self._shell.separate_outputs(self._work.limits.output_bytes) as outputs:
+        with self._shell.separate_outputs(self._worker.limits.output_bytes) as outputs:
             for plan, given, place in zip(planned.plans, declared.answers, planned.lines, strict=True):
                 try:
                     plan.compare(given)
@@ -305,7 +303,7 @@ class OutsideRun:
         try:
             if self._judge is None:
                 source, seed = self._work.source, cell_seed(self._work.seed, "")
-                worker = self._judges.worker(source.files, language=self._work.language, seed=seed)
+                worker = self._judges.worker(source.files, language=language(), seed=seed)
                 self._judge = stack.enter_context(worker)
             self._run.grades[source_cell.id] = self._judged(self._judge, cell, source_cell, kind, described)
         except (WorkerEnded, KeyError) as error:
@@ -346,7 +344,7 @@ class OutsideRun:
         kind: CellKind,
         names: dict[str, messages.NameDescription],
     ) -> CellGrade:
-        start, limits = time.monotonic(), self._work.limits
+        start = time.monotonic()
         failure = self._run_setup(judge, kind.setup)
         request = messages.RunTest(
             text=source_cell.text,
@@ -356,7 +354,7 @@ class OutsideRun:
             hidden_lines=list(source_cell.hidden_lines),
             execution_count=self._run.count,
         )
-        result = judge.run_test(request, self._reply, limits.cell_seconds * TEST_TIME_FACTOR)
+        result = judge.run_test(request, self._reply, judge.limits.cell_seconds * TEST_TIME_FACTOR)
         cell.outputs = judge.outputs(result)
         if failure is not None and result.status == "incorrect":  # as with the model answers
             reason = f"{result.reason} (the teacher's cell ended with {failure})"

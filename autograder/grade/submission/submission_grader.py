@@ -25,7 +25,6 @@ from autograder.grade.submission.submitted_files import UnreadableSubmission, pa
 from autograder.grade.submission.teacher.source import AssignmentSource, GradingPlan
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
-from autograder.grade.wire.limits import Limits
 from autograder.graded import being_graded
 from autograder.locale.languages import use_language
 from autograder.locale.messages import Message
@@ -105,9 +104,9 @@ def recordings_of(source: AssignmentSource, server: ServerClient) -> bytes:
 class SubmissionGrader:
     """Grades submissions one after another, each in new processes, which the servers of workers and of judges fork."""
 
-    def __init__(self, server: ServerClient, limits: Limits, judges: ServerClient, planner: CellPlanner) -> None:
-        self._server, self._limits, self._judges, self._planner = server, limits, judges, planner
-        self._shell = make_shell(limits.output_bytes)
+    def __init__(self, server: ServerClient, judges: ServerClient, planner: CellPlanner) -> None:
+        self._server, self._judges, self._planner = server, judges, planner
+        self._shell = make_shell(server.limits.output_bytes)
         self._recordings: dict[str, bytes] = {}
 
     def grade(
@@ -138,12 +137,11 @@ class SubmissionGrader:
             own_modules=tuple(text.decode("utf-8", "replace") for text in modules),
             seed=seed,
             plan=plan,
-            language=submitted_language(data),
             pictures=pictures,
-            limits=self._limits,
         )
-        texts_in(work.language)
-        with use_language(work.language), being_graded():
+        language = submitted_language(data)
+        texts_in(language)
+        with use_language(language), being_graded():
             run = self._run(work)
             for name, reason in work.plan.nobody.items():
                 run.grades[name] = needs_manual_grade(source.by_id[name], reason, hidden=True)
@@ -151,7 +149,7 @@ class SubmissionGrader:
 
     def _run(self, work: SubmissionInputs) -> SubmissionRun:
         source, tests = work.source, work.plan.in_process(work.source)
-        seconds = self._limits.submission_seconds
+        seconds = self._server.limits.submission_seconds
         everything = {cell.id for cell in source.tests} <= tests | work.plan.nobody.keys()
         if everything and not shows_hidden_text(source, tests):
             return self._in_worker(work, seconds, lambda run, worker: run_in_process(run, worker, tests))[0]

@@ -74,10 +74,10 @@ def test_the_message_names_the_line_that_the_notebook_names(grader):
     assert "y.data.mul_(2)" not in without[2]
 
 
-def test_no_seconds_no_picture(server):
+def test_no_seconds_no_picture(server, monkeypatch):
     """`picture_seconds = 0` disables pictures."""
-    limits = replace(LIMITS, picture_seconds=0)
-    assert [] == graded(grader_of(server, limits), WRONG)[1]
+    monkeypatch.setattr(server, "limits", replace(LIMITS, picture_seconds=0))
+    assert [] == graded(grader_of(server), WRONG)[1]
 
 
 def test_a_page_says_it_once(grader):

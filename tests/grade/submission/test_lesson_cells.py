@@ -13,7 +13,7 @@ from autograder import graded as grading
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.grade.submission.submission_grader import recordings_of
-from autograder.grade.validation.validate import model_answers, release
+from autograder.grade.validation.validate import model_answers, with_answers
 from autograder.grade.wire import messages
 from tests.grade.conftest import grader_of
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source, source_of, teacher
@@ -44,7 +44,7 @@ def test_no_cell_of_a_right_hand_in_ends_in_an_error(server, path):
 def test_the_server_has_loaded_what_a_lesson_imports(server, path):
     """Its first cell, which every submission runs, loads no further module of ours: a quarter of a second for each of them."""
     lesson = source_of(path.stem, read(path))
-    first = next(cell.source for cell in release(lesson).cells if cell.cell_type == "code")
+    first = next(cell.source for cell in with_answers(lesson, {}).cells if cell.cell_type == "code")
     with server.worker({}) as worker:
         before = printed(worker, LOADED)
         assert [] == printed(worker, first)
@@ -57,7 +57,7 @@ def test_no_demonstration_is_recorded_again(server, path):
     lesson = source_of(path.stem, read(path))
     made_once = recordings_of(lesson, server)
     with server.worker({}, recordings=made_once) as worker:
-        for cell in ["1", *(cell.source for cell in release(lesson).cells if cell.cell_type == "code")]:
+        for cell in ["1", *(cell.source for cell in with_answers(lesson, {}).cells if cell.cell_type == "code")]:
             worker.ask(messages.RunCell(cell), messages.CellRan)
         [known] = worker.ask(messages.ListRecordings(), messages.Recorded).recordings
     pictures = [cell.text for cell in lesson.cells if "picture=False" not in cell.text]

@@ -133,9 +133,10 @@ def test_writing_into_the_inputs_earns_nothing(grader):
     assert {"fooled": 0.0, "unchanged": 0.0} == points(grader.grade(of, hand_in(of, {"a": WRITING}), {}, 7))
 
 
-def test_all_runs_of_a_submission_share_its_time(server):
+def test_all_runs_of_a_submission_share_its_time(server, monkeypatch):
     """A second process has only the remaining seconds of the submission."""
-    hurried = grader_of(server, replace(LIMITS, submission_seconds=5))
+    monkeypatch.setattr(server, "limits", replace(LIMITS, submission_seconds=5))
+    hurried = grader_of(server)
     of = source(answer("a", "x = 1"), graded_cell("t", "assert x == 1" + HIDDEN.replace("f(7)", "49"), **ONE))
     slow = "import time\ntime.sleep(3)\nx = 1"
     found = hurried.grade(of, hand_in(of, {"a": slow}), {}, 7)
