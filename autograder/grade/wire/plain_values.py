@@ -9,13 +9,11 @@ pandas are imported only for values of their own types.
 from __future__ import annotations
 
 import array
-import builtins
 import datetime
 import decimal
 import fractions
 import functools
 import importlib
-import math
 import sys
 import zoneinfo
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
@@ -308,42 +306,28 @@ def _named_tuple_type(name: str, fields: tuple[str, ...]) -> Any:
     return namedtuple(name, fields)
 
 
-def _class(value: type) -> list[Any]:
-    """Return the module and name of a class whose objects are plain, or of a class of Python."""
-    home = str(value.__module__).partition(".")[0]
-    if getattr(sys.modules.get(home), value.__name__, None) is not value or not _is_plain_class(home, value):
-        raise NotPlain(f"the class {value.__name__!s:.80}")
-    return [home, value.__name__]
-
-
-def _decode_class(home: str, name: str) -> type:
-    _library_codecs(home)
-    value = getattr(sys.modules[home], name)
-    if not _is_plain_class(home, value):
-        raise ValueError
-    return value
-
-
-def _is_plain_class(home: str, value: Any) -> bool:
-    return isinstance(value, type) and (home == "builtins" or codec_of(value) not in (None, _NAMED_TUPLE))
-
-
-def _function(value: Any) -> list[Any]:
-    name, home = value.__name__, str(value.__module__)
-    if getattr(_FUNCTION_HOMES.get(home), name, None) is not value or (
-        home == "builtins" and name not in PURE_FUNCTIONS
-    ):
-        raise NotPlain(f"the function {name!s:.80}")
+def _named(value: Any) -> list[Any]:
+    """Return the module and name of a class whose objects are plain, of a class of Python, or of a function that only computes."""
+    home, name = str(value.__module__).partition(".")[0], value.__name__
+    if _by_name(home, name) is not value:
+        raise NotPlain(f"the {'class' if isinstance(value, type) else 'function'} {name!s:.80}")
     return [home, name]
 
 
-def _decode_function(home: str, name: str) -> Any:
-    if home == "builtins" and name not in PURE_FUNCTIONS:
+def _by_name(home: str, name: str) -> Any:
+    _library_codecs(home)  # imports the library
+    value = getattr(sys.modules.get(home), name, None)
+    is_plain_class = isinstance(value, type) and (home == "builtins" or codec_of(value) not in (None, _NAMED_TUPLE))
+    is_pure = home == "math" or (home == "builtins" and name in PURE_FUNCTIONS)
+    if not is_plain_class and not (is_pure and type(value) is type(len)):
+        return None
+    return value
+
+
+def _decode_named(home: str, name: str) -> Any:
+    if (value := _by_name(home, name)) is None:
         raise ValueError
-    return getattr(_FUNCTION_HOMES[home], name)
-
-
-_FUNCTION_HOMES = {"math": math, "builtins": builtins}
+    return value
 
 
 def _decode_array(code: str, data: bytes) -> array.array[Any]:
@@ -385,8 +369,8 @@ def _python_codecs() -> dict[type, Codec]:
         (datetime.timedelta, lambda value: [value.days, value.seconds, value.microseconds], datetime.timedelta),
         (datetime.timezone, lambda value: [value.utcoffset(None), value.tzname(None)], _decode_zone),
         (zoneinfo.ZoneInfo, _zone_info, zoneinfo.ZoneInfo),
-        (type, _class, _decode_class),
-        (type(len), _function, _decode_function),
+        (type, _named, _decode_named),
+        (type(len), _named, _decode_named),
     ]
     by_type = {kind: Codec(kind.__name__, split, build) for kind, split, build in forms}
     for tag, constant in CONSTANTS.items():
