@@ -31,14 +31,9 @@ PACKAGES = ("torch", "nbgrader", "ipython")
 @cache
 def deciding_versions() -> dict[str, str]:
     """Return the versions on which a grade depends: Python, the grader, and all packages that a submission can import here."""
-    return handshake_versions() | {"installed": _installed()}
-
-
-def _installed() -> str:
-    """Return a hash of the names and versions of all installed packages, which are read from the names of their folders."""
     folders = [Path(entry) for entry in sys.path if Path(entry).is_dir()]
-    folder_names = {path.name for folder in folders for path in folder.glob("*.*-info")}
-    return hashlib.sha256(repr(sorted(folder_names)).encode()).hexdigest()[:12]
+    installed = {path.name for folder in folders for path in folder.glob("*.*-info")}  # names and versions of packages
+    return handshake_versions() | {"installed": hashlib.sha256(repr(sorted(installed)).encode()).hexdigest()[:12]}
 
 
 def handshake_versions() -> dict[str, str]:

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
@@ -116,18 +116,13 @@ def outputs_html(outputs: list[NotebookNode]) -> str:
 
     The message of a check, which its error repeats, is left out of the text; an explanation after it follows the error.
     """
-    said = tuple(f"{output.evalue}\n" for output in outputs if output.output_type == "error")
-
-    def explains(output: NotebookNode) -> bool:
-        return output.get("text", "").startswith(said)
-
-    ordered = sorted(outputs, key=lambda output: (output.output_type == "display_data", explains(output)))
-    return "".join(output_html(_without_message(output, said) if explains(output) else output) for output in ordered)
-
-
-def _without_message(output: NotebookNode, said: tuple[str, ...]) -> NotebookNode:
-    message = next(message for message in said if output.text.startswith(message))
-    return NotebookNode(output, text=output.text.removeprefix(message))
+    said = [f"{output.evalue}\n" for output in outputs if output.output_type == "error"]
+    ordered: list[tuple[bool, bool, str]] = []
+    for output in outputs:
+        message = next(filter(output.get("text", "").startswith, said), "")
+        shown = NotebookNode(output, text=output.text.removeprefix(message)) if message else output
+        ordered.append((output.output_type == "display_data", bool(message), output_html(shown)))
+    return "".join(html for *_, html in sorted(ordered, key=lambda part: part[:2]))
 
 
 def output_html(output: NotebookNode) -> str:
@@ -171,19 +166,15 @@ def _terminal(text: str) -> str:
     return ansi2html(harmless_text(text))
 
 
-def _picture(kind: str) -> Callable[[str, dict[str, Any]], str]:
-    def shown(text: str, metadata: dict[str, Any]) -> str:
-        data = raster_base64(kind, text)
-        alt = translated("a picture that the cell shows")
-        size = "".join(f' {side}="{pixels}"' for side, pixels in harmless_picture_size(metadata).items())
-        return f'<img alt="{alt}" src="data:{kind};base64,{data}"{size}>' if data else ""
-
-    return shown
+def _picture(kind: str, text: str, metadata: dict[str, Any]) -> str:
+    data, alt = raster_base64(kind, text), translated("a picture that the cell shows")
+    size = "".join(f' {side}="{pixels}"' for side, pixels in harmless_picture_size(metadata).items())
+    return f'<img alt="{alt}" src="data:{kind};base64,{data}"{size}>' if data else ""
 
 
 SHOWN: dict[str, Callable[[str, dict[str, Any]], str]] = {
     "text/html": lambda text, _: f'<div class="shown">{harmless_page(text)}</div>',
-    **{kind: _picture(kind) for kind in FORMATS},
+    **{kind: partial(_picture, kind) for kind in FORMATS},
     "text/markdown": lambda text, _: markdown_html(text),
     "text/latex": lambda text, _: markdown_html(text),
     "text/plain": lambda text, _: f"<pre>{escape(harmless_text(text))}</pre>",

@@ -45,7 +45,6 @@ class CellRun:
     outputs: list[dict[str, Any]]  # the outputs in nbformat's form
     error: BaseException | None
     value: Any  # the value of its last expression
-    execution_count: int  # the count, as in a kernel
 
 
 class Transformers(TransformerManager):
@@ -106,7 +105,7 @@ class Shell(InteractiveShell):
         if error is not None:
             # A cell may replace the function that shows errors. nbgrader (0.9.6, Execute) adds the error from the kernel's reply.
             self.outputs.error_if_none(type(error).__name__, str(error))
-        return CellRun(self.outputs.take(), error, result.result, self.execution_count - 1)
+        return CellRun(self.outputs.take(), error, result.result)
 
     def should_run_async(
         self, raw_cell: str, *, transformed_cell: Any = None, preprocessing_exc_tuple: Any = None

@@ -41,22 +41,15 @@ def descendants(process: psutil.Process, most: int) -> list[psutil.Process]:
     pids: list[int] = []
     waiting = [process.pid]
     while waiting and len(pids) <= most:
-        children = _children(waiting.pop())
+        lists = Path(f"/proc/{waiting.pop()}/task").glob("*/children")
+        children = [int(child) for listed in lists for child in file_text(listed).split()]
         pids += children
         waiting += children
-    return [process for process in map(_process, pids[: most + 1]) if process is not None]
-
-
-def _children(pid: int) -> list[int]:
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for children in lists for child in file_text(children).split()]
-
-
-def _process(pid: int) -> psutil.Process | None:
-    try:
-        return psutil.Process(pid)
-    except psutil.Error:
-        return None
+    family = []
+    for pid in pids[: most + 1]:
+        with contextlib.suppress(psutil.Error):  # it has ended
+            family.append(psutil.Process(pid))
+    return family
 
 
 def usage_of(process: psutil.Process) -> ProcessUsage | None:

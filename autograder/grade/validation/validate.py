@@ -54,7 +54,6 @@ class CellReport(msgspec.Struct, frozen=True, kw_only=True):
     model: float | None  # points of the model answers; None if the test has no model answer, or could not be judged
     release: float | None  # points of the release; None if the test could not be judged
     kind: Kind | None  # how the test is judged; None if it does not give points to anyone
-    over_maximum: float | None = None  # the highest number on its last line that exceeds its maximum
     findings: tuple[str, ...] = ()  # one sentence for each problem for the teacher
     note: str | None = None
 
@@ -109,11 +108,6 @@ def model_answers(source: AssignmentSource) -> NotebookNode:
     return with_answers(source, {cell.id: cell.full for cell in source.cells if cell.is_answer})
 
 
-def release(source: AssignmentSource) -> NotebookNode:
-    """Return the notebook that students receive."""
-    return with_answers(source, {})
-
-
 def with_answers(source: AssignmentSource, answers: Mapping[str, str]) -> NotebookNode:
     """Return a submission with these texts in the answer cells, by grade_id, and the released text in all other cells."""
     cells = []
@@ -163,7 +157,7 @@ def validate_source(
     grade = partial(_grade, source, backend, on_step)
     everything = plan_all_in_process(source)
     plan = everything if all_in_process else plan_of_source(source, forbid_in_process=forbid_in_process)
-    answers, untouched = model_answers(source), release(source)
+    answers, untouched = model_answers(source), with_answers(source, {})
     model, in_process, handed_out = grade(
         {
             "model answers": (answers, plan),
@@ -259,22 +253,18 @@ def _report(
         findings.append("it gives points to the release: repair the test, unless that is meant")
     numbers = [run[cell.id].over_maximum for run in (runs.model, runs.in_process, runs.release)]
     if highest := max(filter(None, numbers), default=None):
-        findings.append(over_maximum(highest))
+        findings.append(
+            f"its last line can be {highest:g}, which is more than its maximum, and then counts as the maximum: repair the test"
+        )
     return CellReport(
         id=cell.id,
         max_points=cell.points,
         model=model if model or source.has_model_answer(cell) else None,
         release=untouched,
         kind=kind,
-        over_maximum=highest,
         findings=tuple(findings),
         note=note,
     )
-
-
-def over_maximum(number: float) -> str:
-    """Return the finding about a test whose last line can exceed its maximum, which stops `nbgrader autograde`."""
-    return f"its last line can be {number:g}, which is more than its maximum, and then counts as the maximum: repair the test"
 
 
 def _is_full(grade: CellGrade) -> bool:

@@ -6,7 +6,6 @@ import socket
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -15,33 +14,28 @@ import msgspec
 from autograder.errors import UnfinishedError
 
 
-@dataclass(slots=True)
-class _Header:
-    """The meaning of the first byte of a value in msgpack: https://github.com/msgpack/msgpack/blob/master/spec.md."""
-
-    width: int = 0  # number of bytes of the length that follows; 0 if the length is fixed
-    body: int = 0  # number of bytes after the length that the length does not count
-    inner: int = 0  # number of values inside, if the length is fixed
-    each: int = 0  # number of values inside per unit of the length; 0 if the length counts bytes
-
-
-def _headers() -> list[_Header]:
-    headers = [_Header() for _ in range(256)]  # small integers, nil and booleans: one byte each
+def _headers() -> list[tuple[int, int, int, int]]:
+    headers = [(0, 0, 0, 0)] * 256  # small integers, nil and booleans: one byte each
     for count in range(16):
-        headers[0x80 + count], headers[0x90 + count] = _Header(inner=2 * count), _Header(inner=count)
+        headers[0x80 + count], headers[0x90 + count] = (0, 0, 2 * count, 0), (0, 0, count, 0)
     for length in range(32):
-        headers[0xA0 + length] = _Header(body=length)
+        headers[0xA0 + length] = (0, length, 0, 0)
     for power, width in enumerate((1, 2, 4)):
-        headers[0xC4 + power] = headers[0xD9 + power] = _Header(width)  # bytes and strings
-        headers[0xC7 + power] = _Header(width, body=1)
+        headers[0xC4 + power] = headers[0xD9 + power] = (width, 0, 0, 0)  # bytes and strings
+        headers[0xC7 + power] = (width, 1, 0, 0)
     for first, bodies in ((0xCA, (4, 8)), (0xCC, (1, 2, 4, 8)), (0xD0, (1, 2, 4, 8)), (0xD4, (2, 3, 5, 9, 17))):
-        headers[first : first + len(bodies)] = [_Header(body=body) for body in bodies]
-    headers[0xDC], headers[0xDD] = _Header(2, each=1), _Header(4, each=1)
-    headers[0xDE], headers[0xDF] = _Header(2, each=2), _Header(4, each=2)
+        headers[first : first + len(bodies)] = [(0, body, 0, 0) for body in bodies]
+    headers[0xDC], headers[0xDD] = (2, 0, 0, 1), (4, 0, 0, 1)
+    headers[0xDE], headers[0xDF] = (2, 0, 0, 2), (4, 0, 0, 2)
     return headers
 
 
 HEADERS = _headers()
+"""The meaning of the first byte of a value in msgpack (https://github.com/msgpack/msgpack/blob/master/spec.md).
+
+Four numbers: the bytes of the length that follows (0 if it is fixed), the bytes after the length that it does not count,
+the values inside if the length is fixed, and the values inside per unit of the length (0 if the length counts bytes).
+"""
 
 
 def has_more_items(payload: bytes | bytearray, most: int) -> bool:
@@ -52,15 +46,14 @@ def has_more_items(payload: bytes | bytearray, most: int) -> bool:
     """
     position, waiting, items, size = 0, 1, 0, len(payload)
     while waiting and position < size:
-        header = HEADERS[payload[position]]
+        width, body, inner, each = HEADERS[payload[position]]
         position += 1
-        waiting += header.inner - 1
-        if width := header.width:
+        waiting += inner - 1
+        if width:
             length = int.from_bytes(payload[position : position + width], "big")
-            position += width
-            waiting += length * header.each
-            position += 0 if header.each else length
-        position += header.body
+            position += width + (0 if each else length)
+            waiting += length * each
+        position += body
         items += 1
         if items + waiting > most:
             return True
