@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -307,7 +308,7 @@ class FiniteDifferences:
         The directional derivative of the loss along one random direction of all leaves is compared, which takes four
         runs for any number of leaves. Raise NotApplicable as `disagreements` does.
         """
-        directions = self._directions()
+        directions = self._balanced(self._directions())
         pairs = self._compared(directions)
         self._trust(pairs, directions)
         wrong = [call for call, pair in enumerate(pairs) if _differ(*pair, abs(pair[0]))]
@@ -318,7 +319,24 @@ class FiniteDifferences:
         """Return a random direction for each leaf that a backward reached."""
         generator, reached = torch.Generator().manual_seed(0), set().union(*self.nominal.gradients)
         leaves = {leaf: history[-1][1] for leaf, history in enumerate(self.nominal.leaves) if history}
-        return {leaf: _random_like(value, generator) for leaf, value in leaves.items() if leaf in reached}
+        varied = self.nominal.varied
+        return {
+            leaf: _random_like(value, generator) * varied.get(leaf, 1)
+            for leaf, value in leaves.items()
+            if leaf in reached
+        }
+
+    def _balanced(self, directions: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+        """Return the directions, shorter for leaves with large gradients, which would hide the others in a sum."""
+        given = self.nominal.precise
+        slopes = {
+            leaf: max(abs(float((gradients[leaf] * way).sum())) for gradients in given if leaf in gradients)
+            for leaf, way in directions.items()
+        }
+        typical = statistics.median_low(slope for slope in slopes.values() if slope) if any(slopes.values()) else 0.0
+        return {
+            leaf: way * min(1.0, typical / slopes[leaf]) if slopes[leaf] else way for leaf, way in directions.items()
+        }
 
     def _compared(self, directions: dict[int, torch.Tensor]) -> list[tuple[float, float]]:
         """Return, for each backward, the derivative along directions by finite differences and by the gradients of the graph."""
@@ -339,7 +357,12 @@ class FiniteDifferences:
         nominal = self.nominal.leaves[leaf][-1][1]
         units = torch.eye(nominal.numel(), dtype=torch.float64, device=nominal.device)
         entries = [self.derivatives({leaf: unit.view(nominal.shape)}) for unit in units]
-        return [units.new_tensor(derivatives).view(nominal.shape) for derivatives in zip(*entries, strict=True)]
+        varied = self.nominal.varied.get(leaf, units.new_ones(()))
+        computed = (units.new_tensor(derivatives).view(nominal.shape) for derivatives in zip(*entries, strict=True))
+        return [
+            slopes * varied + given.get(leaf, varied) * (1 - varied)
+            for slopes, given in zip(computed, self.nominal.gradients, strict=True)
+        ]
 
 
 def _differ(derivative: float, claimed: float, largest: float) -> bool:

@@ -45,6 +45,8 @@ class NominalRun:
     random: dict[int, torch.Tensor] = field(default_factory=dict)
     # history of each leaf, as pairs of time and value
     leaves: list[list[tuple[int, torch.Tensor]]] = field(default_factory=list)
+    # by index of the leaf, 1 for the elements whose gradient is a derivative: that of an embedding's padding is set to 0
+    varied: dict[int, torch.Tensor] = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)  # loss of each backward
     # gradients of the graph for each backward, by index of the leaf
     gradients: list[dict[int, torch.Tensor]] = field(default_factory=list)
@@ -141,7 +143,19 @@ class NominalReplay(CallMode, Listener):
                 result = self._noted(event, result) if self.first else self._repeated(event, inputs, result)
             with mode_paused():
                 self._leaves(2 * event + 1, [*inputs, *tensors(result)])
+                if name.startswith("embedding"):
+                    self._except_padding(result)
             return result
+
+    def _except_padding(self, result: object) -> None:
+        nodes: list[Any] = [tensor.grad_fn for tensor in tensors(result) if tensor.grad_fn is not None]
+        for node in nodes:
+            weight = getattr(node.next_functions[0][0], "variable", None)
+            index = self.known.get(id(weight))
+            if weight is not None and index is not None and hasattr(node, "_saved_padding_idx"):
+                varied = self.nominal.varied.setdefault(index, torch.ones_like(weight, dtype=torch.float64))
+                if node._saved_padding_idx < len(weight):  # -1 is read as 2^64 - 1 (PyTorch 2.13)
+                    varied[node._saved_padding_idx] = 0
 
     def _same_random_numbers(self, event: int) -> None:
         """Restore the generator's state of the first run, because an initialization in double precision draws other numbers."""

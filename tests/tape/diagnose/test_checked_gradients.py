@@ -58,6 +58,15 @@ for _ in range(3):
 """
 
 
+PADDED = """
+import torch
+from torch import nn
+table, bag = nn.Embedding(4, 2, padding_idx=0), nn.EmbeddingBag(4, 2, padding_idx=1)
+words = torch.tensor([[0, 1, 2], [0, 3, 1]])
+{write}(table(words).sum(1).tanh() + bag(words)).pow(2).sum().backward()
+"""
+
+
 def checked(source: str) -> Verdict:
     """Return the verdict on a text whose gradients are compared with finite differences."""
     return autograder.explain(source, repair=False, check_gradients=True).recording.verdict
@@ -99,7 +108,9 @@ def test_a_choice_is_no_fault(source):
         assert "yes" not in [answers(verdict)[oracle] for oracle in answers(verdict) if "differences" in oracle]
 
 
-@pytest.mark.parametrize("source", [RIGHT, TRAINING], ids=["custom Function", "training"])
+@pytest.mark.parametrize(
+    "source", [RIGHT, TRAINING, PADDED.format(write="")], ids=["custom Function", "training", "padding"]
+)
 def test_what_agrees_is_called_right(source):
     """Only then: without differences, the same program has no harmed value and no other judgment."""
     plain, compared = record(source).verdict, checked(source)
@@ -107,6 +118,17 @@ def test_what_agrees_is_called_right(source):
     assert "no write broke backward" == headline(plain)
     assert ("correct", "yes") == (compared.outcome, answers(compared)["finite differences"])
     assert headline(compared).startswith("the gradients are those of the loss")
+
+
+@pytest.mark.parametrize(("write", "outcome"), [("add_(1)", "correct"), ("mul_(2)", "silently-wrong")])
+def test_the_padding_of_an_embedding_has_no_gradient(write, outcome):
+    """PyTorch sets the gradient of this row to zero on purpose. A write by which a constant is added changes no gradient."""
+    write = f"h = table(words)\nh.data.{write}\n"
+    verdict = record(PADDED.format(write=write).replace("table(words).sum", "h.sum")).verdict
+    table = verdict.gradients["table.weight"]
+
+    assert outcome == verdict.outcome
+    assert [0.0, 0.0] == table.got[0] == table.true[0]
 
 
 def is_wrong_in_pytorch() -> bool:

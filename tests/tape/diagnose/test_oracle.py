@@ -104,6 +104,14 @@ def test_differences_of_a_program_find_a_write_that_the_graph_does_not_know():
         assert set() == differences(f"{right}\nh.sum().backward()\n").disagreements()
 
 
+def test_a_large_gradient_does_not_hide_a_wrong_one():
+    """All leaves move together; v's slope of 100000 is not to cover that of w, which is 3 and not 1."""
+    wrong = differences(
+        "v = torch.ones(2, requires_grad=True)\nh = w * 1\nwith torch.no_grad(): h.mul_(3)\n(h + 1e5 * v).sum().backward()\n"
+    )
+    assert wrong.disagreements_together()
+
+
 def test_differences_are_taken_of_the_calls_for_which_there_is_time():
     """No time is left after the first of three calls."""
     part = FiniteDifferences(Runner(program("for _ in range(3): w.exp().sum().backward()\n"), 10.0), frozenset(), 0.0)
