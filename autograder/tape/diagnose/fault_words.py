@@ -6,8 +6,10 @@ import ast
 import functools
 import linecache
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import multimode
 from typing import TypeVar, cast
 
 from autograder.locale.messages import Message, message_with
@@ -188,9 +190,12 @@ def why_recording_is_off(state: RunState) -> str:
 
 
 def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_INPUT) -> str:
-    """Return the name of the first tensor that has one, and the number of the others."""
-    names = list(dict.fromkeys(state.name_of(tensor) or f"leaf {tensor.id}" for tensor in tensors))
-    return and_more(names, other)
+    """Return the name of the first tensor that has one, and the number of the others in one round of a loop."""
+    different = {tensor.id: state.name_of(tensor) or f"leaf {tensor.id}" for tensor in tensors}
+    counts = Counter(different.values())
+    # Several tensors of a round can have one name (`g` in `for g in grads`); most names have one tensor in each round.
+    rounds = max(multimode(count for name, count in counts.items() if name[:5] != "leaf "), default=1)
+    return and_more([name for name, count in counts.items() for _ in range(-(-count // rounds))], other)
 
 
 def is_in_view(state: RunState, sources: Sequence[TrackedTensor], place: Place) -> bool:

@@ -248,6 +248,7 @@ def notes_on_parts(evidence: Evidence) -> Iterator[str]:
     state, flow = evidence.state, evidence.state.flow
     by_hand = written_after_backward(state)
     known = flow.steps.read | flow.optimized.keys() | {asked.id for call in flow.calls for asked in call.asked}
+    known |= flow.steps.unoptimized.keys()  # of these, a fault tells
     for place, tensors in flow.steps.beside.items():
         if missed := [
             tensor for tensor in tensors if tensor.parameter and tensor.id not in known and tensor.memory not in by_hand

@@ -643,3 +643,22 @@ def test_a_target_network_keeps_no_random_values(copied, faults):
         """)
     )
     assert (verdict.outcome, len(verdict.graph_faults)) == ("correct", faults)
+
+
+def test_the_tensors_of_one_round_are_counted():
+    """22 gradients are detached in each of three rounds; those in the middle of a long list have the name of the loop."""
+    source = """
+        net, gate = nn.Sequential(*(nn.Linear(2, 2) for _ in range(11))), nn.Linear(1, 1)
+        optimizer = torch.optim.SGD(gate.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = (net(torch.ones(1, 2)) * gate(torch.ones(1, 1))).pow(2).mean()
+            grads = torch.autograd.grad(loss, list(net.parameters()), create_graph=True)
+            total = 0
+            for p, g in zip(net.parameters(), grads):
+                total = total + ((p - g.detach()) ** 2).sum()
+            total.backward()
+            optimizer.step()
+        """
+    faults = verdict_of(HEAD + dedent(source).lstrip("\n")).graph_faults
+    assert any("takes the values of grads[0] and 21 more without their history" in fault.sentence for fault in faults)
