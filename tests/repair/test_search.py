@@ -498,6 +498,7 @@ def test_a_leaf_that_a_loop_of_one_line_writes_is_written_under_no_grad_after_ba
     ("gradients that an inner loop over networks does not clear", "+    optimizer.zero_grad()\n     for net in nets:"),
     ("step_before_its_backward", "     loss.backward()\n+    optimizer.step()"),
     ("a softmax before a cross-entropy", "+    scores = net(torch.ones(4, 2))  # fault\n"),
+    ("an optimizer that is given the parameters of the other one", "+            params=filter(lambda p: p.requires_grad, self.encoder.p"),
     ("scaler_with_another_name", "+        sc.step(opt); opt.zero_grad(); sc.update()"),
 ])  # fmt: skip
 def test_a_change_for_a_fault_of_the_graph_is_run(name, new):

@@ -57,6 +57,28 @@ PROGRAMS = (
             judge(net(torch.ones(3, 2))).pow(2).mean().backward()
             second.step()
         """, ((".backward()", ".backward(), net.optimizer.step()"),)),
+    FaultyProgram("an optimizer that is given the parameters of the other one", "gradient that no optimizer uses", "correct", """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.encoder, self.Decoder = nn.Linear(2, 3), nn.Linear(3, 1)
+                self.encoder_optimizer = torch.optim.SGD(
+                    params=filter(lambda p: p.requires_grad, self.Decoder.parameters()), lr=0.1)
+                self.decoder_optimizer = torch.optim.SGD(
+                    params=filter(lambda p: p.requires_grad, self.Decoder.parameters()), lr=0.1)
+
+            def fit(self, x):
+                self.encoder_optimizer.zero_grad()
+                self.decoder_optimizer.zero_grad()
+                self.Decoder(self.encoder(x)).pow(2).mean().backward()
+                self.encoder_optimizer.step()
+                self.decoder_optimizer.step()  # fault
+
+        model = Model()
+        for _ in range(3):
+            model.fit(torch.ones(4, 2))
+        """, (("encoder_optimizer = torch.optim.SGD(\n            params=filter(lambda p: p.requires_grad, self.Decoder",
+               "encoder_optimizer = torch.optim.SGD(\n            params=filter(lambda p: p.requires_grad, self.encoder"),)),
     FaultyProgram("an optimizer without a step that a scheduler and a function are given", "method that is not called", "correct", """
         def decay(optimizer, n):
             for group in optimizer.param_groups: group["lr"] = 0.1 / (n + 1)

@@ -42,10 +42,11 @@ def optimizers(source: EditableSource) -> Iterator[tuple[ast.Assign, ast.expr]]:
     passed = {source.of(node) for node in given if isinstance(node, ast.Name | ast.Attribute)}
     for node in source.nodes(ast.Assign):
         name = ast.unparse(node.targets[0])
-        if isinstance(node.value, ast.Call) and node.value.args:
+        if isinstance(node.value, ast.Call):
             is_passed = name in passed and hasattr(torch.optim, called(node.value))
-            if name in stepped or is_passed:
-                yield node, node.value.args[0]
+            lists = [*node.value.args[:1], *(key.value for key in node.value.keywords if key.arg == "params")]
+            if lists and (name in stepped or is_passed):
+                yield node, lists[0]
 
 
 def _stepped(source: EditableSource) -> set[str]:
@@ -100,15 +101,32 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
 
 
 def _hold_others(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Make the optimizer that steps at a line from the module of the parameters that no optimizer holds."""
+    """Make the optimizer that steps at a line from the module of the parameters that no optimizer holds.
+
+    Of two optimizers with the same parameters, the one whose name resembles the module's is most likely wrong.
+    """
     steps = {_owner(source, call) for call in calls_of(at, "step")}
-    others = _stepped(source) - steps
-    for made, given in optimizers(source):
-        held = tuple(f"{_owner(source, call)}." for call in calls_of(given, "parameters"))
+    others = _stepped(source) - steps if id_of(fault.change) != "optimizer.pass_other" else set()
+    attributes = {source.of(node) for node in source.nodes(ast.Attribute) if isinstance(node.ctx, ast.Store)}
+    ranked = list[tuple[bool, Edits]]()
+    for made, given in optimizers(source) if steps else ():
+        name, lists = ast.unparse(made.targets[0]), calls_of(given, "parameters")
+        held = tuple(f"{_owner(source, call)}." for call in lists)
         names = [tensor.name.split(".")[:-1] for tensor in fault.tensors if not tensor.name.startswith(held)]
         root = os.path.commonprefix(names)
-        if root and steps and ast.unparse(made.targets[0]) not in others:
-            yield (source.replace(given, f"{'.'.join(root)}.parameters()"),)
+        inside = (f"self.{'.'.join(root[start:])}" for start in range(len(root)))
+        module = next((path for path in inside if path in attributes), ".".join(root))
+        if root and name not in others:
+            changed = lists[0].func.value if len(lists) == 1 else given  # type: ignore[attr-defined]
+            text = module if changed is not given else f"{module}.parameters()"
+            ranked.append((_resembles(name, root[-1]), (source.replace(changed, text),)))
+    yield from (edits for _, edits in sorted(ranked, key=lambda item: not item[0]))
+
+
+def _resembles(name: str, module: str) -> bool:
+    """Return whether a name has a word of the name of a module, or its first letter, as `opt_d` and `optimD`."""
+    words, others = ({word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]", text)} for text in (name, module))
+    return not words.isdisjoint({*others, module[0].lower()})
 
 
 def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
