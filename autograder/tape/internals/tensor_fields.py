@@ -144,6 +144,12 @@ def expected_version(node: object, name: str) -> int | None:
     return None
 
 
+def padding_row(node: Any) -> int | None:
+    """Return the row whose gradient an embedding's node sets to 0, or None. Without one, PyTorch returns -1 as 2^64 - 1 (2.13)."""
+    row = getattr(node, "_saved_padding_idx", -1)
+    return row if 0 <= row < 1 << 63 else None
+
+
 def is_freed(node: Any) -> bool:
     """Return whether a backward has freed the saved tensors of a node."""
     kind: type = type(node)

@@ -18,7 +18,7 @@ import torch
 
 from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import function_name, own_hooks, replaced_apply
-from autograder.tape.internals.tensor_fields import map_only, mode_paused
+from autograder.tape.internals.tensor_fields import map_only, mode_paused, padding_row
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import CallMode, input_tensors, tensors
@@ -152,10 +152,9 @@ class NominalReplay(CallMode, Listener):
         for node in nodes:
             weight = getattr(node.next_functions[0][0], "variable", None)
             index = self.known.get(id(weight))
-            if weight is not None and index is not None and hasattr(node, "_saved_padding_idx"):
+            if weight is not None and index is not None and (row := padding_row(node)) is not None:
                 varied = self.nominal.varied.setdefault(index, torch.ones_like(weight, dtype=torch.float64))
-                if node._saved_padding_idx < len(weight):  # -1 is read as 2^64 - 1 (PyTorch 2.13)
-                    varied[node._saved_padding_idx] = 0
+                varied[row] = 0
 
     def _same_random_numbers(self, event: int) -> None:
         """Restore the generator's state of the first run, because an initialization in double precision draws other numbers."""

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from autograder.tape.internals.tensor_fields import VERSIONS, is_read, readable_saved_tensors, saved_state
+from autograder.tape.internals.tensor_fields import VERSIONS, is_read, padding_row, readable_saved_tensors, saved_state
 from autograder.tape.observe.links import hidden_in, kept_by, saved_version
 from autograder.tape.run.graph_walk import nodes_below
 from tests.tape.heard import Heard
@@ -103,6 +103,17 @@ def test_same_memory_another_counter(name):
     assert 1.0 == alias[-1].item()
     assert version == alias._version
     assert same_object == (alias.untyped_storage()._cdata == a.untyped_storage()._cdata)
+
+
+@pytest.mark.parametrize("layer", [torch.nn.Embedding, torch.nn.EmbeddingBag])
+def test_the_node_of_an_embedding_has_its_padding_row(layer):
+    """The gradient of this row is 0. Without a padding row, the node has none."""
+    words = torch.tensor([[1, 2], [1, 0]])
+    padded, plain = layer(3, 2, padding_idx=1), layer(3, 2)
+    padded(words).sum().backward()
+
+    assert [0.0, 0.0] == padded.weight.grad[1].tolist() != padded.weight.grad[2].tolist()
+    assert (1, None) == (padding_row(padded(words).grad_fn), padding_row(plain(words).grad_fn))
 
 
 def test_a_saved_input_is_the_very_tensor():
