@@ -76,22 +76,12 @@ def cell_names(text: str) -> CellNames:
         parts=from_parts,
         functions=frozenset(part.name for part in parts if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))),
         classes=frozenset(part.name for part in parts if isinstance(part, ast.ClassDef)),
-        inner=frozenset(_bound_anywhere(tree)),
+        inner=frozenset(s.get_name() for s in (*scope.get_symbols(), *symbols) if s.is_assigned() or s.is_parameter()),
         changes=frozenset(
             name for part in parts for node in _executed_immediately(part) for name in changed_names(node)
         ),
         quoted=frozenset(_quoted(tree)),
     )
-
-
-def _bound_anywhere(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, (ast.ExceptHandler, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name or ""
-        elif isinstance(node, ast.arg):
-            yield node.arg
 
 
 def _imports(tree: ast.AST) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
