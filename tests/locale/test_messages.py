@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_output
 
 from autograder import cli
 from autograder.grade.batch.feedback_page import page_html
-from autograder.grade.clean.harmless_cells import Drawings
+from autograder.grade.clean.harmless_cells import ProcessorBudget, harmless_output
 from autograder.grade.submission.align import align
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.submission_run import SubmissionRun, unreadable
@@ -25,7 +25,7 @@ from autograder.tape import explain_program
 from autograder.tape.recording.schema import Recording, explain_json, from_json, storable, to_json
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.view import as_screen, as_text
-from autograder.view.notebook import ShownRecording
+from autograder.view.notebook import RECORDING_TYPE, ShownRecording
 from tests.grade import small_course
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -132,10 +132,11 @@ def test_a_message_of_a_forged_recording_is_harmless(recording: Recording) -> No
 def test_a_recording_of_a_submission_is_drawn_in_each_language(recording: Recording) -> None:
     """Two students, who read different languages, have the same wrong answer."""
     text = msgspec.json.encode(ShownRecording(storable(recording))).decode()
+    output = nbformat.v4.new_output("display_data", {RECORDING_TYPE: text})
     with use_language("zh-CN"):
-        chinese = Drawings().draw(text)["text/plain"]
+        chinese = harmless_output(output, ProcessorBudget(10)).data["text/plain"]
     assert CHINESE.search(chinese)
-    assert not CHINESE.search(Drawings().draw(text)["text/plain"])
+    assert not CHINESE.search(harmless_output(output, ProcessorBudget(10)).data["text/plain"])
 
 
 def page_of(grade: NotebookGrade) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import re
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
@@ -25,7 +24,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from autograder.grade.clean.harmless_cells import harmless_picture_size
+from autograder.grade.clean.harmless_cells import ProcessorBudget, harmless_picture_size
 from autograder.grade.clean.harmless_html import FORMATS, harmless_page, raster_base64
 from autograder.grade.clean.harmless_text import JOINER, harmless_text
 from autograder.grade.submission.cell_analysis import failed_definition
@@ -33,7 +32,7 @@ from autograder.locale.languages import language, language_of, use_language
 from autograder.locale.line_breaks import split_rows
 from autograder.locale.stored_messages import read_stored
 from autograder.locale.translations import localized, translatable, translated, translated_templates
-from autograder.tape.run.time_limit import TimeUp, time_limit
+from autograder.tape.run.time_limit import TimeUp
 
 VERDICTS = {"Incorrect", "NotAnOutcome", "NotAttempted", "Missing", "Unreachable", "Ended", "HiddenTest"}
 """Errors of this package whose message is sufficient without a traceback."""
@@ -85,15 +84,12 @@ class _Renderer(IPythonRenderer):
         self.mark = secrets.token_hex(8)
 
     def inline_math(self, body: str) -> str:
-        """Render `$…$`."""
         return self._marked(as_mathml(body))
 
     def block_math(self, body: str) -> str:
-        """Render `$$…$$`."""
         return self._marked(as_mathml(body, block=True))
 
     def latex_environment(self, name: str, body: str) -> str:
-        """Render `\\begin{…}…\\end{…}`."""
         return self._marked(as_mathml(f"\\begin{{{name}}}{body}\\end{{{name}}}", block=True))
 
     def block_mermaidjs(self, code: str) -> str:
@@ -254,7 +250,7 @@ def page_html(
     submission, the times "due" and "submitted" in UTC. The folder contains the pictures in the teacher's texts, and the
     zone is that of the times on the page.
     """
-    about, budget = notebook.metadata.get("autograder", {}), RenderBudget()
+    about, budget = notebook.metadata.get("autograder", {}), ProcessorBudget(SECONDS)
     with use_language(language_of(notebook.metadata)):
         exercises = list_exercises(notebook)
         localize_messages(notebook)
@@ -307,7 +303,7 @@ def _missing(cell: NotebookNode, notebook: NotebookNode) -> str:
     return translated("The cell that defines {name} ended with an error: {error}", name=failed[0], error=failed[1])
 
 
-def _shown(number: int, exercise: GradedExercise, notebook: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
+def _shown(number: int, exercise: GradedExercise, notebook: NotebookNode, budget: ProcessorBudget) -> dict[str, Any]:
     sign, words = SIGNS[exercise.status]
     unsaid = [text for text in exercise.comments if (text, exercise.status) != (NO_ANSWER, "not attempted")]
     return {
@@ -330,7 +326,7 @@ def _as_sentence(reason: str, cell: NotebookNode) -> str:
     return reason if first in re.findall(r"\w+", cell.source) else reason[:1].upper() + reason[1:]
 
 
-def _test(cell: NotebookNode, notebook: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
+def _test(cell: NotebookNode, notebook: NotebookNode, budget: ProcessorBudget) -> dict[str, Any]:
     known, about = cell.metadata.nbgrader, cell.metadata.get("autograder", {})
     return {
         "source": _source(cell, budget),
@@ -346,11 +342,10 @@ def _test(cell: NotebookNode, notebook: NotebookNode, budget: RenderBudget) -> d
 
 
 def _put_back(cell: NotebookNode) -> bool:
-    """Return whether the cell was missing in the submission."""
     return cell.metadata.get("autograder", {}).get("put_back", False)
 
 
-def _cell(cell: NotebookNode, budget: RenderBudget, folder: str) -> dict[str, Any]:
+def _cell(cell: NotebookNode, budget: ProcessorBudget, folder: str) -> dict[str, Any]:
     return {
         "source": _source(cell, budget, folder),
         "outputs": _outputs(cell, budget),
@@ -358,36 +353,23 @@ def _cell(cell: NotebookNode, budget: RenderBudget, folder: str) -> dict[str, An
     }
 
 
-def _source(cell: NotebookNode, budget: RenderBudget, folder: str = "") -> Markup:
-    def html() -> str:
-        is_code = cell.cell_type == "code"
-        return code_html(cell.source) if is_code else markdown_html(cell.source, cell.get("attachments"), folder)
-
-    return Markup(budget.html(html, cell.source))
+def _source(cell: NotebookNode, budget: ProcessorBudget, folder: str = "") -> Markup:
+    if cell.cell_type == "code":
+        return _rendered_in_time(budget, cell.source, code_html, cell.source)
+    return _rendered_in_time(budget, cell.source, markdown_html, cell.source, cell.get("attachments"), folder)
 
 
-def _outputs(cell: NotebookNode, budget: RenderBudget) -> Markup:
-    return Markup(budget.html(lambda: outputs_html(cell.get("outputs", [])), translated(TOO_LONG_TO_SHOW)))
+def _outputs(cell: NotebookNode, budget: ProcessorBudget) -> Markup:
+    return _rendered_in_time(budget, translated(TOO_LONG_TO_SHOW), outputs_html, cell.get("outputs", []))
 
 
-class RenderBudget:
-    """The remaining time for one page: pygments, mistune and latex2mathml are slow for some texts."""
-
-    def __init__(self, seconds: float = SECONDS) -> None:
-        self._left = seconds
-
-    def html(self, make: Callable[[], str], text: str) -> str:
-        """Return the result of `make`, or the text as it is if `make` takes too long."""
-        start = time.process_time()
-        try:
-            if self._left <= 0:
-                raise TimeUp
-            with time_limit(min(self._left, SECONDS_OF_A_PART), clock=time.process_time):
-                return make()
-        except (TimeUp, RecursionError):
-            return f"<pre>{escape(text)}</pre>"
-        finally:
-            self._left -= time.process_time() - start
+def _rendered_in_time(budget: ProcessorBudget, otherwise: str, render: Callable[..., str], *given: Any) -> Markup:
+    """Return the HTML, or the other text if it takes too long: pygments, mistune and latex2mathml are slow for some texts."""
+    try:
+        with budget.limit(SECONDS_OF_A_PART):
+            return Markup(render(*given))
+    except (TimeUp, RecursionError):
+        return Markup(f"<pre>{escape(otherwise)}</pre>")
 
 
 def _gives_points(cell: NotebookNode) -> bool:
@@ -487,5 +469,4 @@ def _words(answers: list[NotebookNode], tests: list[NotebookNode]) -> str:
 
 
 def _plain(heading: str) -> str:
-    """Return a heading without Markdown syntax."""
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"[`*]|</?\w+>", "", heading)).strip()

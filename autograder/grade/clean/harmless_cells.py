@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import re
 import time
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -91,7 +93,7 @@ def _broken(picture: str) -> str:
     return "!" + JOINER + picture[1:].replace("](", "]" + JOINER + "(")
 
 
-SECONDS = 10.0  # processor time for all drawings of one submission
+DRAWING_SECONDS = 10.0  # processor time for all drawings of one submission
 LARGEST_SIDE = 4000  # pixels of a picture's width or height
 ATTACHMENT = re.compile(r"[\w.+ -]{1,200}")  # the name of a picture; nbconvert 7.17 stops at links to some other names
 NOT_SHOWN = {RECORDING_TYPE: "(a recording that cannot be drawn)", "image/svg+xml": "(a drawing that is not shown)"}
@@ -105,46 +107,43 @@ CLEANED = {
 }
 
 
-class CannotDraw(Exception):
-    """A recording is damaged, or too large to be drawn."""
+class ProcessorBudget:
+    """The processor time that is left for the parts of a page or a notebook; a busy machine costs a student no picture."""
 
-
-class Drawings:
-    """Draws the recordings of one submission within a limit of processor time."""
-
-    def __init__(self, seconds: float = SECONDS) -> None:
+    def __init__(self, seconds: float) -> None:
         self._left = seconds
 
-    def draw(self, text: str) -> dict[str, str]:
-        """Return a recording's picture as HTML and text, by MIME type; raise CannotDraw if it fails, or the time is used up."""
-        start = time.process_time()  # processor time, so that a busy machine does not cost a student a picture
-        if len(text) > LARGEST_RECORDING or self._left <= 0:
-            raise CannotDraw
+    @contextlib.contextmanager
+    def limit(self, most: float = math.inf) -> Iterator[None]:
+        """Raise TimeUp in the block when the time is used up, or after `most` seconds."""
+        if self._left <= 0:
+            raise TimeUp
+        start = time.process_time()
         try:
-            with time_limit(self._left, CannotDraw, clock=time.process_time):
-                return _drawn(text, language())
-        except Exception as error:  # a forged recording can break any rule that drawing relies on
-            raise CannotDraw from error
+            with time_limit(min(self._left, most), clock=time.process_time):
+                yield
         finally:
             self._left -= time.process_time() - start
 
 
 @lru_cache(maxsize=256)  # many students have the same
 def _drawn(text: str, _spoken: str) -> dict[str, str]:
+    if len(text) > LARGEST_RECORDING:
+        raise ValueError
     shown = msgspec.json.decode(text, type=ShownRecording)
     if not can_be_drawn(shown.recording):
-        raise CannotDraw
+        raise ValueError
     bundle = drawn_mimebundle(shown.recording, shown.predict, counters=shown.counters)
     if len(bundle["text/html"]) > LARGEST_RECORDING:
-        raise CannotDraw
+        raise ValueError
     return bundle
 
 
-def harmless_cell(cell: NotebookNode, drawings: Drawings, released: NotebookNode | None = None) -> NotebookNode:
+def harmless_cell(cell: NotebookNode, drawing: ProcessorBudget, released: NotebookNode | None = None) -> NotebookNode:
     """Return a submission's cell as it is stored. The text is kept if `released`, the teacher's cell with this text, is given."""
     clean = NotebookNode({name: value for name, value in cell.items() if name != "attachments"})
     if "outputs" in cell:
-        clean.outputs = [harmless_output(output, drawings) for output in cell.outputs]
+        clean.outputs = [harmless_output(output, drawing) for output in cell.outputs]
     if cell.cell_type == "code":
         return clean
     pictures = harmless_attachments(cell.get("attachments")) if released is None else released.get("attachments")
@@ -168,43 +167,35 @@ def harmless_attachments(attachments: Any) -> NotebookNode:
     return kept
 
 
-def harmless_output(output: NotebookNode, drawings: Drawings) -> NotebookNode:
-    """Return a new output of the same kind. Of its metadata, only the size of a picture is kept."""
+def harmless_output(output: NotebookNode, drawing: ProcessorBudget) -> NotebookNode:
+    """Return a new output of the same kind as one that `wire.outputs` reads. Of its metadata, only the size of a picture is kept."""
     clean = NotebookNode(output)
     for field in ("text", "ename", "evalue"):
         if field in output:
-            clean[field] = harmless_text(_joined(output[field]))
+            clean[field] = harmless_text(output[field])
     if "traceback" in output:
-        clean.traceback = [harmless_text(str(line)) for line in output.traceback]
+        clean.traceback = [harmless_text(line) for line in output.traceback]
     if "data" in output:
-        clean.data = _harmless_data(output.data, drawings)
-        given = output.get("metadata")
-        given = given if isinstance(given, dict) else {}
-        sizes = {kind: harmless_picture_size(given.get(kind)) for kind in FORMATS.keys() & clean.data.keys()}
+        clean.data = _harmless_data(output.data, drawing)
+        sizes = {kind: harmless_picture_size(output.metadata.get(kind)) for kind in FORMATS.keys() & clean.data.keys()}
         clean.metadata = NotebookNode({kind: NotebookNode(size) for kind, size in sizes.items() if size})
     return clean
 
 
-def _harmless_data(data: dict[str, Any], drawings: Drawings) -> NotebookNode:
+def _harmless_data(data: dict[str, Any], drawing: ProcessorBudget) -> NotebookNode:
     if RECORDING_TYPE in data:
         try:
-            return NotebookNode(drawings.draw(_joined(data[RECORDING_TYPE])))
-        except CannotDraw:
+            with drawing.limit():
+                return NotebookNode(_drawn(data[RECORDING_TYPE], language()))
+        except (Exception, TimeUp):  # a forged recording can break any rule that drawing relies on
             return NotebookNode({"text/plain": NOT_SHOWN[RECORDING_TYPE]})
-    texts = {kind: _joined(value) for kind, value in data.items()}
     values = {
-        kind: CLEANED[kind](text) if kind in CLEANED else raster_base64(kind, text) for kind, text in texts.items()
+        kind: CLEANED[kind](text) if kind in CLEANED else raster_base64(kind, text) for kind, text in data.items()
     }
     kept = NotebookNode({kind: value for kind, value in values.items() if value is not None})
     if not kept.keys() - {"text/plain"}:
         kept.setdefault("text/plain", next((text for kind, text in NOT_SHOWN.items() if kind in data), OTHER_KIND))
     return kept
-
-
-def _joined(value: Any) -> str:
-    """Return the text of a field, which nbformat allows to be a list of lines; "" for a value that is not text."""
-    lines = value if isinstance(value, list) else [value]
-    return "".join(line for line in lines if isinstance(line, str))
 
 
 def harmless_picture_size(metadata: Any) -> dict[str, int]:

@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 from nbgrader import utils
 
 from autograder.check.message import Incorrect
-from autograder.grade.clean.harmless_cells import Drawings, harmless_cell
+from autograder.grade.clean.harmless_cells import DRAWING_SECONDS, ProcessorBudget, harmless_cell
 from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
 from autograder.grade.submission.cell_analysis import statements
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade, Status
@@ -211,9 +211,9 @@ def _notebook_text(
         about["messages"] = msgspec.to_builtins(known)
     if about:
         metadata["autograder"] = about
-    drawings = Drawings()
+    drawing = ProcessorBudget(DRAWING_SECONDS)
     released = {known.text: known.cell for known in source.cells if known.cell.cell_type != "code"}
-    harmless = [harmless_cell(cell, drawings, released.get(cell.source)) for cell, _ in cells]
+    harmless = [harmless_cell(cell, drawing, released.get(cell.source)) for cell, _ in cells]
     for index, cell in enumerate(harmless):
         cell["id"] = f"cell-{index}"
     notebook = {"cells": harmless, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
