@@ -214,7 +214,6 @@ def _update_cells(
 
 
 def _add_missing_rows(book: api.Gradebook, notebook: api.Notebook, submitted: api.SubmittedNotebook) -> None:
-    """Add the missing rows of a submitted notebook."""
     graded = {grade.cell_id for grade in submitted.grades}
     commented = {comment.cell_id for comment in submitted.comments}
     for cell in (*notebook.grade_cells, *notebook.task_cells):

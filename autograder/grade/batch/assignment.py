@@ -180,7 +180,6 @@ class _Batch:
         ]
 
     def _noted(self, result: JobResult) -> StudentSubmission:
-        """Add a notebook's grade to the other grades of its student."""
         work = self.in_progress[result.student]  # the key of a submission
         source = self.terms.sources[result.notebook]
         work.grades[result.notebook] = result.grade or unreadable(source, result.failure)

@@ -235,7 +235,6 @@ class GradingRecords(contextlib.AbstractContextManager["GradingRecords"]):
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Any]:
-        """Commit the changes of this context together, or none of them if it raises."""
         try:
             with transaction(self._book) as session:
                 yield session

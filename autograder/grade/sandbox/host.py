@@ -265,7 +265,6 @@ def _prepare_memory(modules: tuple[str, ...]) -> None:
 
 
 def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoReturn:
-    """Serve a control socket in the forked process, which then ends."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         namespaces.set_parent_death_signal()

@@ -129,7 +129,6 @@ def become_user(uid: int) -> None:
 
 
 def _forbid_capabilities() -> None:
-    """Forbid this process and its programs to gain a capability."""
     _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     for capability in range(LAST_CAPABILITY + 1):
         _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails harmlessly for numbers that this kernel does not know

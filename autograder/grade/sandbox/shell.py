@@ -64,7 +64,6 @@ class _Hook(DisplayHook):
         """Write nothing; a kernel does not write a prompt."""
 
     def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
-        """Store the value's representations."""
         data = json_clean(encode_images(format_dict))
         self.shell.outputs.result(data, json_clean(md_dict or {}), self.prompt_count)
 
@@ -210,18 +209,15 @@ class _Stream(io.TextIOBase):
         self._outputs, self.name, self._number = outputs, name, 1 if name == "stdout" else 2
 
     def writable(self) -> bool:
-        """Return True."""
         return True
 
     def write(self, text: str) -> int:
-        """Add the text to the cell's outputs."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         self._outputs.stream(self.name, text)
         return len(text)
 
     def fileno(self) -> int:
-        """Return the file descriptor of the process's own stream."""
         return self._number
 
 

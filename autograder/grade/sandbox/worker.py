@@ -125,7 +125,6 @@ class _Worker:
             send(self.connection, messages.Reply(self.number, _failure(error)))
 
     def _ask_lane(self, request: Any) -> messages.Replied:
-        """Return the lane's reply to a request of a judge during a test."""
         send(self.connection, messages.Reply(self.number, messages.Asked(request)))
         (reply,) = receive(self.connection, messages.Batch, largest=LARGEST_BATCH).requests
         assert isinstance(reply, messages.Replied)

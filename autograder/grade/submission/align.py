@@ -56,7 +56,6 @@ class _Alignment:
                 self._missing[self._next_place(position)].append(position)
 
     def aligned(self) -> list[AlignedCell]:
-        """Return the cells of the graded notebook."""
         for place, missing in self._missing.items():
             for kind in ("manual", "answer"):
                 answers = [n for n in missing if (answer := self._source.cells[n]).kind == kind and answer.is_answer]

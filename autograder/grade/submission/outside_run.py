@@ -375,7 +375,6 @@ class OutsideRun:
         return next((self._set_up[index] for index in cells if self._set_up[index] is not None), None)
 
     def _reply(self, asked: messages.Asked) -> messages.Replied:
-        """Return the worker's answer to a request of the judge."""
         request = asked.request
         try:
             (answer,) = self._worker.answers([request])

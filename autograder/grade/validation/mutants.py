@@ -86,7 +86,6 @@ def _with(node: ast.AST, **fields: object) -> ast.AST:
 
 
 def _edits(node: ast.AST) -> Iterator[Edit]:
-    """Yield the edits of a node that apply to any Python code."""
     if isinstance(node, ast.stmt):
         yield from _statement_edits(node)
     if isinstance(node, (ast.BinOp, ast.AugAssign)) and type(node.op) in OPERATORS:

@@ -211,7 +211,6 @@ def _stages(
 
 
 def _run_preprocessor(step: Any, notebook: NotebookNode, resources: Any, name: str) -> tuple[NotebookNode, Any]:
-    """Return the result of a preprocessor for a notebook."""
     try:
         return step(notebook, resources)
     except InputError:
