@@ -6,10 +6,12 @@ the parameters matters.
 
 from __future__ import annotations
 
+import functools
+import os
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial, wraps
 from inspect import getattr_static
 from types import FrameType
 from typing import Any
@@ -37,7 +39,7 @@ replaced = patch.object
 def noted(original: Callable[..., Any], note: Callable[..., object]) -> Callable[..., Any]:
     """Return a function that calls `note` with its arguments, and then `original`."""
 
-    @wraps(original)
+    @functools.wraps(original)
     def noting(*args: Any, **options: Any) -> Any:
         note(*args, **options)
         return original(*args, **options)
@@ -52,7 +54,7 @@ def replaced_engine(replacement: Callable[..., Any]) -> Iterator[None]:
     torch.compiler replaces `torch.autograd._engine_run_backward` for the same purpose (2.13). `backward`, `grad` and
     `torch.autograd.graph` look it up in two modules.
     """
-    run = partial(replacement, torch.autograd._engine_run_backward)
+    run = functools.partial(replacement, torch.autograd._engine_run_backward)
     with (
         replaced(torch.autograd, "_engine_run_backward", run),
         replaced(torch.autograd.graph, "_engine_run_backward", run),
@@ -222,3 +224,28 @@ def around_optimizer_steps(begins: OnOptimizer, ends: OnOptimizer, *, with_closu
     finally:
         for handle in handles:
             handle.remove()
+
+
+@contextmanager
+def without_new_operators(is_own_file: Callable[[str], bool]) -> Iterator[None]:
+    """Remove the operators that files of the user register in the block, because a name can be registered only once.
+
+    A package keeps its operators: the next run finds it imported. `Library._destroy` exists in 2.6 to 2.14.
+    """
+    made: list[torch.library.Library] = []
+    create, package = torch.library.Library.__init__, os.path.dirname(torch.__file__)
+    # `define` and `custom_op` make a library for each name, `define` through `functools.singledispatch`.
+    makers = torch.library.__file__, os.path.join(package, "_library"), functools.__file__
+
+    def created(library: torch.library.Library, *args: Any, **options: Any) -> None:
+        create(library, *args, **options)
+        files = (frame.f_code.co_filename for frame, _ in traceback.walk_stack(sys._getframe(1)))
+        if is_own_file(next((file for file in files if not file.startswith(makers)), "")):
+            made.append(library)
+
+    try:
+        with replaced(torch.library.Library, "__init__", created):
+            yield
+    finally:
+        for library in made:
+            library._destroy()

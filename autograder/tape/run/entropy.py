@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import multiprocessing
 import os
 import random
 import sys
@@ -20,6 +21,7 @@ import torch
 from torch import __future__ as future
 from torch.overrides import TorchFunctionMode
 
+from autograder.tape.internals.entry_points import without_new_operators
 from autograder.tape.run.programs.source_text import is_own_file
 
 Readings = dict[tuple[str, str, str], list[Any]]
@@ -213,8 +215,9 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     (future.get_swap_module_params_on_conversion, future.set_swap_module_params_on_conversion),
     (future.get_overwrite_module_params_on_conversion, future.set_overwrite_module_params_on_conversion),
+    (partial(multiprocessing.get_start_method, allow_none=True), partial(multiprocessing.set_start_method, force=True)),
 )
-"""Global settings of PyTorch, read and written by one function each: a run that is ended early does not put them back."""
+"""Global settings, read and written by one function each: a run that is ended early does not put them back."""
 
 
 def _default_device() -> torch.device:
@@ -239,7 +242,15 @@ def isolated_globals(seeded: bool, readings: Readings) -> Iterator[Captured]:
         with _same_generators():
             if seeded:
                 _seed_generators(SEED + _shift)
-            with entropy, _captured_output() as printed, torch.inference_mode(False), torch.enable_grad():
+            with (
+                entropy,
+                _captured_output() as printed,
+                torch.inference_mode(False),
+                torch.enable_grad(),
+                without_new_operators(is_own_file),
+                # PyTorch accepts it once per process, and only before parallel work.
+                patch.object(torch, "set_num_interop_threads", int),
+            ):
                 yield printed
     finally:
         if _default_device() != device:

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import multiprocessing
 import subprocess
 import sys
 import textwrap
@@ -271,6 +272,34 @@ def test_nothing_global_is_left_changed():
     record(source)
 
     assert before == world()
+
+
+@pytest.mark.parametrize("once", [
+    "library = torch.library.Library('once_only', 'DEF')\nlibrary.define('double(Tensor x) -> Tensor')\n"
+    "library.impl('double', lambda x: 2 * x, 'CompositeImplicitAutograd')\ndouble = torch.ops.once_only.double\n",
+    "torch.library.define('once_defined::double', '(Tensor x) -> Tensor')\n"
+    "torch.library.impl('once_defined::double', 'CompositeImplicitAutograd')(lambda x: 2 * x)\n"
+    "double = torch.ops.once_defined.double\n",
+    "torch.multiprocessing.set_start_method('spawn')\ndouble = lambda x: 2 * x\n",
+    "torch.set_num_interop_threads(1)\ndouble = lambda x: 2 * x\n",
+])  # fmt: skip
+def test_a_call_that_a_process_accepts_once_works_in_each_run(tmp_path, monkeypatch, once):
+    """A program that registers an operator, or sets the start method, is compared; the derivative is by hand."""
+    monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", None)  # as in a new process
+    file = tmp_path / "program.py"
+    file.write_text(f"import torch\n{once}w = torch.ones(3, requires_grad=True)\ndouble(w).pow(2).sum().backward()\n")
+    explanation = explain_json(record_file(file), str(file))
+    assert "correct" == explanation["outcome"]
+    assert [8.0, 8.0, 8.0] == explanation["gradients"]["w"]["got"]
+
+
+def test_a_module_may_set_an_attribute_before_its_parameters():
+    """Setting `requires_grad` before `super().__init__()` is legal in PyTorch; the observed run reaches backward, too."""
+    source = (
+        "import torch\nclass Net(torch.nn.Module):\n    def __init__(self):\n        self.requires_grad = True\n"
+        "        super().__init__()\n        self.layer = torch.nn.Linear(2, 1)\nNet().layer(torch.ones(3, 2)).sum().backward()\n"
+    )
+    assert {"passed"} == {step.status for step in record(source).backward}
 
 
 def test_what_a_program_prints_stays_inside(capfd):
