@@ -157,9 +157,10 @@ class Observer(Listener):
 
     def _attribute_set(self, module: torch.nn.Module, name: str, value: object) -> None:
         """Note the line that sets `requires_grad` of a module, which its parameters do not read."""
-        if name != "requires_grad" or hasattr(module, name):  # a class may have its own
+        # A class may have its own attribute, or set it before `super().__init__()`.
+        if name != "requires_grad" or hasattr(module, name) or "_parameters" not in vars(module):
             return
-        if any(leaf.requires_grad != value for leaf in module.parameters()):
+        if any(leaf.requires_grad is not value for leaf in module.parameters()):
             self._isolated(lambda: self.state.flow.modes.set_of_module.setdefault(self.statements.here()))
 
     def _optimizer_made(self, optimizer: torch.optim.Optimizer, *_: object, **__: object) -> None:
