@@ -6,6 +6,7 @@ import contextlib
 import functools
 import operator
 import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -57,10 +58,10 @@ class Snapshot(contextlib.AbstractContextManager["Snapshot"]):
             return self._tensor(value)
         if isinstance(value, dict):
             return self._container(value, dict(value), dict.update, list(value.values()))
-        if isinstance(value, list):
-            return self._container(value, list(value), list.extend, list(value))
+        if isinstance(value, (list, deque)):
+            return self._container(value, list(value), type(value).extend, list(value))
         if isinstance(value, set):
-            return self._container(value, set(value), set.update, [])
+            return self._container(value, set(value), set.update, list(value))
         if isinstance(value, (tuple, frozenset)):
             return list(value)
         if isinstance(value, torch.Generator):
@@ -74,7 +75,8 @@ class Snapshot(contextlib.AbstractContextManager["Snapshot"]):
             return []
         if isinstance(value, (type, types.ModuleType, str, bytes, int, float, complex, type(None))):
             return []
-        return [vars(value)] if type(getattr(value, "__dict__", None)) is dict else []
+        inside: list[object] = [vars(value)] if type(getattr(value, "__dict__", None)) is dict else []
+        return inside + self._slots(value)
 
     def _container(self, value: Any, before: Any, refill: Callable[..., Any], inside: list[Any]) -> list[object]:
         def undo() -> None:
@@ -85,6 +87,20 @@ class Snapshot(contextlib.AbstractContextManager["Snapshot"]):
 
         self._undo.append(undo)
         return inside
+
+    def _slots(self, value: object) -> list[object]:
+        """Save the slots of an object, as of a dataclass with `slots=True`, and return their values."""
+        names = {name for kind in type(value).__mro__ for name in vars(kind).get("__slots__", ()) if name[:2] != "__"}
+        before = {name: getattr(value, name) for name in names if hasattr(value, name)}
+
+        def undo() -> None:
+            for name, item in before.items():
+                if getattr(value, name, None) is not item:
+                    object.__setattr__(value, name, item)
+
+        if before:
+            self._undo.append(undo)
+        return list(before.values())
 
     def _tensor(self, tensor: torch.Tensor) -> list[object]:
         self.tensors.append(tensor)
@@ -112,7 +128,7 @@ class Snapshot(contextlib.AbstractContextManager["Snapshot"]):
 
 
 def same_items(value: Any, before: Any) -> bool:
-    """Return whether two dictionaries, lists or sets contain the same objects."""
+    """Return whether two dictionaries, sets or sequences contain the same objects."""
     if len(value) != len(before):
         return False
     if isinstance(value, dict):

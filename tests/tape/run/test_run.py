@@ -9,7 +9,9 @@ import json
 import signal
 import sys
 import time
+from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -86,6 +88,28 @@ def test_a_world_is_put_back():
     assert ([1.0, 1.0], 0, None) == (w.tolist(), w._version, w.grad)
     assert ({"a": [1, 2]}, True) == (seen, inner is seen["a"])
     assert torch.equal(expected, torch.rand(1))
+
+
+@dataclass(slots=True)
+class Transition:
+    """A record with slots, as of a replay buffer."""
+
+    state: torch.Tensor
+
+
+def test_a_replay_buffer_is_put_back():
+    """A deque keeps its items and length, a tensor in a set its values, and a slot its object."""
+    kept, replaced = torch.ones(2), torch.zeros(2)
+    buffer, seen = deque([Transition(replaced)], maxlen=2), {kept}
+    item = buffer[0]
+    world = Snapshot((buffer, seen))
+    item.state = kept.add_(1)
+    buffer.extend([Transition(kept), Transition(kept)])
+    world.restore()
+
+    assert (buffer, 2) == (deque([item]), buffer.maxlen)
+    assert item.state is replaced
+    assert [1.0, 1.0] == kept.tolist()
 
 
 def test_a_view_made_without_gradient_is_no_leaf():
