@@ -36,7 +36,7 @@ def replaced_modules(files: Iterable[str]) -> set[str]:
         name, _, rest = file.partition("/")
         if rest in ("", "__init__.py"):
             names.add(name if rest else name.removesuffix(".py") if name.endswith(".py") else "")
-    return names - {"", PACKAGE} - sys.stdlib_module_names - KERNELS
+    return names - {"", PACKAGE.name} - sys.stdlib_module_names - KERNELS
 
 
 def unload_modules(names: set[str]) -> dict[str, ModuleType]:

@@ -13,6 +13,7 @@ import pytest
 from autograder.grade.wire import channel
 from autograder.grade.wire.channel import has_more_items
 from autograder.grade.wire.outputs import CUT, Outputs
+from autograder.grade.wire.own_modules import replaced_modules
 
 
 class Note(msgspec.Struct):
@@ -186,3 +187,10 @@ def test_a_flood_is_cut_and_the_error_kept():
     assert stream["text"].startswith("x" * 100)
     assert len(stream["text"]) <= 100 + len(CUT)
     assert "ZeroDivisionError" == error["ename"]
+
+
+def test_a_file_with_the_name_of_a_library_replaces_it_but_not_this_package():
+    """A student's helper module is imported instead of an installed one; `autograder` runs the worker and stays."""
+    assert {"scipy", "mine"} == replaced_modules(
+        ["scipy.py", "mine/__init__.py", "autograder.py", "autograder/__init__.py"]
+    )
