@@ -18,7 +18,7 @@ from autograder.course.author_cells import exercises_of
 from autograder.course.canonical import read
 from autograder.course.variants.variant import seed_in_metadata
 from autograder.course.variants.variant_record import other_owners
-from autograder.errors import UnfinishedError, printable
+from autograder.errors import InputError, UnfinishedError, printable
 from autograder.grade.backends.grading_job import Backend, GradingTerms, Job, JobResult, OpenBackend, deciding_versions
 from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
@@ -95,6 +95,12 @@ def grade_classroom(
     level = known_level(options.isolation) if open_backend else require_level(options.isolation)
     check_release(classroom)
     settings = classroom.settings()
+    forbid = options.two_processes or forbids_one_process(settings)
+    if forbid and options.one_process:
+        raise InputError.of(
+            "grade.one_and_two_processes|--one-process contradicts --two-processes, or c.Autograder.two_processes in "
+            "nbgrader_config.py. Use one of them."
+        )
     limits = options.limits or limits_of(settings, options.chosen_limits)
     sources, notes = classroom.read_sources(level, limits)
     register(classroom, list(sources.values()), accept_source=options.accept_source)
@@ -105,7 +111,6 @@ def grade_classroom(
         run = run or records.begin(secrets.randbits(63), forced=options.force)
         terms = GradingTerms(sources, level.name, limits, run.seed)
         with opened(terms) as backend:
-            forbid = options.two_processes or forbids_one_process(settings)
             judging = {"forbid_in_process": forbid, "all_in_process": options.one_process}
             reports = _source_reports(terms, records, backend, shown.step, **judging)
             shown.reports(list(reports.values()))

@@ -93,6 +93,17 @@ def test_a_mistake_is_one_sentence(tmp_path, line, said):
         limits_of(read_config(tmp_path), {}) and read_course(tmp_path)
 
 
+@pytest.mark.parametrize("setting", [{"two_processes": True}, {}], ids=["option", "configuration"])
+def test_tests_in_the_process_and_outside_of_it_contradict_each_other(bubblewrap, tmp_path, setting):
+    """One sentence, and no gradebook: the safer setting is not dropped silently."""
+    write_source(tmp_path)
+    hand_in(tmp_path, "ann", RIGHT)
+    (tmp_path / "nbgrader_config.py").write_text(f"c = get_config()\nc.Autograder.two_processes = {not setting}\n")
+    with pytest.raises(InputError, match="--one-process contradicts --two-processes"):
+        grade_assignment(ASSIGNMENT, tmp_path, Options(jobs=1, one_process=True, **setting))
+    assert not (tmp_path / "autograded").exists()
+
+
 @pytest.mark.parametrize(
     "words", [["--cell-seconds", "-3"], ["--memory-mib", "much"], ["--jobs", "-1"], ["--submission-seconds", "inf"]]
 )
