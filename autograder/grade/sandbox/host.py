@@ -85,12 +85,11 @@ class _Server:
         try:
             self.child = self.isolation.fork()
         except OSError as error:
+            os.close(descriptor)
             return str(error)
-        finally:
-            if self.child:
-                os.close(descriptor)
         if self.child == 0:
             _become_worker(limits, descriptor, f"{self.folder or '/tmp'}/home/work", self.isolation, owner)
+        os.close(descriptor)
         return None
 
     def _stop(self) -> None:

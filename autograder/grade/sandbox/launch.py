@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from autograder.grade.sandbox.isolation import IsolationLevel
-from autograder.grade.wire.channel import send
+from autograder.grade.wire.channel import ChannelError, send
 from autograder.grade.wire.messages import Fork, Role
 
 TREES = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))  # of control groups version 1 and version 2
@@ -102,7 +102,10 @@ class HostProcess:
         """Return the control socket of a new process of the host; the process answers when the host has imported the modules."""
         self.start()
         ours, theirs = socket.socketpair()
-        with theirs, contextlib.suppress(OSError):  # if the host has ended, the use of the socket will fail
+        with (
+            theirs,
+            contextlib.suppress(OSError, ChannelError),
+        ):  # if the host has ended, the use of the socket will fail
             socket.send_fds(self._control, [b"f"], [theirs.fileno()])
             send(self._control, Fork(role, modules))
         return ours
