@@ -349,7 +349,8 @@ def around(tree: ast.Module | None, kind: type[T], line: int) -> list[T]:
 
 def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:
     """Return the innermost statement that covers a line."""
-    return max(around(trees.get(place.file), ast.stmt, place.line), key=lambda node: node.lineno, default=None)
+    statements = around(trees.get(place.file), ast.stmt, place.line)
+    return max(statements, key=lambda node: (node.lineno, node.col_offset), default=None)
 
 
 @functools.lru_cache(maxsize=128)
