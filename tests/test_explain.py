@@ -42,7 +42,7 @@ def program(tmp_path) -> Path:
     return path
 
 
-PROGRESS = re.compile(r"autograder: .*: (\d+ s: |.* Looking for repairs\.$)")
+PROGRESS = re.compile(r"autograder: .*: (\d+ s: |.* Looking for fixes\.$)")
 """A line on stderr that a busy machine, which is slow to begin, shows."""
 
 

@@ -156,7 +156,7 @@ class ExplainRun:
 
         late, ended = (self.answer(_with_note(recording, note)) for note in (UNFINISHED, ENDED))
         self.partial.leave(_exit_code(recording), late, ended)
-        self.pending_answer = translated("{answer}. Looking for repairs.", answer=first_answer(recording))
+        self.pending_answer = translated("{answer}. Looking for fixes.", answer=first_answer(recording))
         if time.monotonic() - self.ready > SOON:
             self.tell("")
         else:  # a log has a message every 10 seconds only
@@ -184,9 +184,9 @@ def _discard_stdout() -> Iterator[None]:
 
 
 def _why_no_patch(file: str, has_changing: bool) -> str:
-    why = translated("There is no repair to print.")
+    why = translated("There is no fix to print.")
     if has_changing:
-        why = translated("No repair keeps every loss and gradient; --unproven prints the one that changes least.")
+        why = translated("No fix keeps every loss and gradient; --unproven prints the one that changes least.")
     return f"autograder: {file}: {why}"
 
 

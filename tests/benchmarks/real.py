@@ -88,7 +88,7 @@ def answer(program: RealProgram, path: Path) -> tuple[dict[str, Any], float, flo
         ) as process,
     ):
         for line in process.stderr or ():
-            if "Looking for repairs" in line and first is None:
+            if "Looking for fixes" in line and first is None:
                 first = time.monotonic() - began
         process.wait()
         whole = time.monotonic() - began

@@ -223,7 +223,7 @@ def test_a_forward_that_stops_in_another_file_is_named_and_repaired_there(tmp_pa
 
     assert "RuntimeError at parts/start.py, line 6: a view of a leaf" in done.stdout
     assert ">    6 |     b[:, 1] += 3.0" in done.stdout
-    assert "Repair at line 6 of parts/start.py, write under no_grad (run: same losses and gradients" in done.stdout
+    assert "Fix for line 6 of parts/start.py: write under no_grad (tested: same losses and gradients" in done.stdout
     assert BY_PATH == (tmp_path / "train.py").read_text()
     assert 0 == subprocess.run([sys.executable, "train.py"], cwd=tmp_path, check=False).returncode
 

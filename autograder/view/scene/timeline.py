@@ -198,7 +198,7 @@ def _rest(recording: Recording, names: list[str], more: int) -> Iterator[str]:
         fault = recording.verdict.graph_faults[0]
         change = localized(fault.change, recording.verdict.messages).rstrip(".。")
         text = translated("This change was run: {change}.", change=change)
-        yield text if fault.was_run else translated("Suggested change, not run: {change}.", change=change)
+        yield text if fault.was_run else translated("Suggested change, not tested: {change}.", change=change)
         code = [line[1:] for line in (fault.code or fault.diff).splitlines() if re.match(r"\+(?!\+\+)", line)]
         if code:
             yield translated("New code: {code}", code=_first_and_count(code[0], len(code)))

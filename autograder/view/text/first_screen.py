@@ -50,7 +50,7 @@ DIFF = 8  # the maximum number of lines of the fix
 LEAST = 4  # the number of lines of a long fix that are always shown
 
 MORE = translatable("More: --steps (every step), --html FILE (a picture), --json")
-MORE_OF_REPAIR = translatable(", --diff (the repair as a patch), --apply")
+MORE_OF_REPAIR = translatable(", --diff (the fix as a patch), --apply")
 # By kind of a graph fault, the place of its change with the intention that the program does not show.
 INTENDED = {
     "gradient that no optimizer uses": translatable("{line}, if it is to be trained"),
@@ -243,9 +243,9 @@ def _change_of_fault(recording: Recording, most: int) -> list[str]:
     fault = next((fault for fault in recording.verdict.graph_faults if fault.diff), None)
     if fault is None:
         return []
-    title = translatable("Suggestion for {line}, not run:")
+    title = translatable("Suggestion for {line} (not tested):")
     if fault.was_run:
-        title = translatable("Change for {line} (run: this fault is gone):")
+        title = translatable("Change for {line} (tested: this fault is gone):")
     hunks = "".join(
         f"{line}\n" for line in (fault.code or fault.diff).splitlines() if line[:3] not in ("+++", "---", "@@ ")
     )
@@ -289,8 +289,8 @@ def _repair_title(verdict: Verdict) -> list[str]:
         return _wrapped(none, 3)
     known = {"place": localized(place_of_fix(best)), "kind": kind, "effect": translated(best.effect), "count": others}
     if not others:
-        return _wrapped(translated("Repair at {place}, {kind} (run: {effect}):", **known))
-    return _wrapped(translated("Repair at {place}, {kind} (run: {effect}; {count} more):", **known))
+        return _wrapped(translated("Fix for {place}: {kind} (tested: {effect}):", **known))
+    return _wrapped(translated("Fix for {place}: {kind} (tested: {effect}; {count} more):", **known))
 
 
 def changed_lines(fix: Fix) -> list[str]:

@@ -83,7 +83,7 @@ def _tail(recording: Recording) -> list[str]:
         (translated("affected tensors"), _harms(recording)),
         (translated("gradients"), gradients),
         (translated("notes"), [localized(note, verdict.messages) for note in verdict.notes]),
-        (translated("repairs"), [_fix(fix) for fix in verdict.fixes]),
+        (translated("fixes"), [_fix(fix) for fix in verdict.fixes]),
         (translated("runs"), list(words_on_runs(recording))),
     ]
     headed = [(translated("{label}:", label=title), lines) for title, lines in parts if lines]
@@ -138,7 +138,7 @@ def _fix(fix: Fix) -> str:
     """Return one fix as a diff: its removed lines, marked -, and its added lines, marked +."""
     place, kind = localized(place_of_fix(fix)), localized(kind_of_fix(fix))
     effect = translated(fix.effect)
-    lines = [translated("{place}, {kind} (run: {effect})", place=place, kind=kind, effect=effect), *_lines(fix)]
+    lines = [translated("{place}: {kind} (tested: {effect})", place=place, kind=kind, effect=effect), *_lines(fix)]
     return "\n      ".join(lines + [line for part in fix.more for line in (also_fixed(part), *_lines(part))])
 
 

@@ -384,7 +384,7 @@ class Sentences:
         proven = next((fix for fix in verdict.fixes if fix.proven), None)
         if proven:
             after = clip(proven.after, 90)
-            parts.append(translated("A proven repair, line {line}: {code}", line=proven.line, code=after))
+            parts.append(translated("A proven fix, line {line}: {code}", line=proven.line, code=after))
         if verdict.error:
             parts.append(f"{verdict.error.type}: {self._error(220)}")
         wrong = [
