@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from autograder.check.attempt_picture import RecordedTrial, picture_on_failure
+from autograder.check.comparison import compare
 from autograder.check.demonstrations import demonstration
 from autograder.check.events import notify, show_passed
 from autograder.check.expected import ROUNDS, Afterwards, Expected, Trials
-from autograder.check.judge import judge
 from autograder.check.learner import LearnerNames, find
 from autograder.check.message import Incorrect
 from autograder.check.plan import Plan, plan_or_compare
@@ -116,7 +116,7 @@ class CheckPlan(Plan):
 
     def _judge(self, subject: Subject, part: Expected, attempt: RecordedTrial) -> None:
         report = subject.call(part.call)
-        judge(self.name, report, part, given=self.original_form, without=self.without, attempt=attempt)
+        compare(self.name, report, part, given=self.original_form, without=self.without, attempt=attempt)
 
     def _smaller(self, subject: Subject, wrong: Incorrect) -> tuple[Incorrect, RecordedTrial] | None:
         """Return the same verdict for small integers, in a student's notebook; None if these numbers hide the fault."""

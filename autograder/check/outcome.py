@@ -12,8 +12,8 @@ import msgspec
 
 from autograder.check.answer_lines import AnswerLines
 from autograder.check.attempt_picture import describe as describe_harm
+from autograder.check.comparison import require_without
 from autograder.check.events import notify, show_passed
-from autograder.check.judge import require_without
 from autograder.check.learner import LearnerNames, find
 from autograder.check.message import Incorrect, not_attempted
 from autograder.check.named_lines import describe as describe_line

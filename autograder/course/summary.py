@@ -13,7 +13,7 @@ from IPython.display import display
 from autograder.locale.translations import translatable, translated
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Outcome as Word
+from autograder.tape.recording.verdict_types import Outcome
 from autograder.view.text.gradient_values import short_values
 from autograder.view.text.headline import meaning
 
@@ -61,27 +61,27 @@ STYLE = """<style>
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MeasuredProgram:
     """One small program, its outcome, and the evidence for it: the beginning of the error message, or the gradient."""
 
     lines: tuple[str, ...]
-    outcome: Word
+    outcome: Outcome
     evidence: str
 
 
-def measure_outcome(lines: tuple[str, ...]) -> Outcome:
+def measure_outcome(lines: tuple[str, ...]) -> MeasuredProgram:
     """Run the program on `w = [1, 2]` and return its outcome."""
     start = ("import torch", "w = torch.tensor([1.0, 2.0], requires_grad=True)")
     verdict = record("\n".join((*start, *lines, "loss.backward()"))).verdict
     if verdict.error:
         words = verdict.error.message.partition(" Hint: ")[0].partition(": [")[0]
         version = re.search(r"is at version \d+; expected version \d+", verdict.error.message)
-        return Outcome(lines, verdict.outcome, f"{words}{f': … {version[0]}' if version else ''}")
+        return MeasuredProgram(lines, verdict.outcome, f"{words}{f': … {version[0]}' if version else ''}")
     gradient = verdict.gradients["w"]
     got, true = short_values(gradient.got), short_values(gradient.true)
     if verdict.outcome == "correct":
-        return Outcome(lines, verdict.outcome, translated("gradient {got}", got=got))
-    return Outcome(lines, verdict.outcome, translated("gradient {got}, right is {true}", got=got, true=true))
+        return MeasuredProgram(lines, verdict.outcome, translated("gradient {got}", got=got))
+    return MeasuredProgram(lines, verdict.outcome, translated("gradient {got}, right is {true}", got=got, true=true))
 
 
 def measure_saves(operation: str) -> tuple[bool, bool]:

@@ -127,11 +127,11 @@ class Playback:
         """Apply one tensor's new state, and store it for the node that computed the tensor."""
         before = self.states.get(state.tensor)
         self.states[state.tensor] = state
-        tensors_of_counter = self.tensors[state.tensor].counter
-        if self.versions.get(tensors_of_counter) != state.version:
-            self.versions[tensors_of_counter] = state.version
-            changed.tensors |= self.tensors_of_counter.get(tensors_of_counter, set())
-            changed.edges |= self._saved_by_counter.get(tensors_of_counter, set())
+        counter = self.tensors[state.tensor].counter
+        if self.versions.get(counter) != state.version:
+            self.versions[counter] = state.version
+            changed.tensors |= self.tensors_of_counter.get(counter, set())
+            changed.edges |= self._saved_by_counter.get(counter, set())
         changed.tensors.add(state.tensor)
         changed.nodes.update(node for node in (state.node, before.node if before else None) if node is not None)
         if state.node is not None:

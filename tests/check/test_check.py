@@ -22,9 +22,9 @@ from autograder.check import (
     result,
     shown_message,
 )
+from autograder.check.comparison import format_values
 from autograder.check.exercise import ROUNDS
 from autograder.check.expected import Trials
-from autograder.check.judge import format_values
 from autograder.check.learner import Missing, use_names
 from autograder.check.message import VALIDATING, WIDTH, Unfinished, Unsolved
 from autograder.check.shown_message import message_card, show_first

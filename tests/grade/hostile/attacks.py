@@ -237,10 +237,10 @@ builtins.all = builtins.isinstance = lambda *a: True
         "B",
         "replaced check",
         """
-import autograder.check, autograder.check.exercise, autograder.check.judge
+import autograder.check, autograder.check.exercise, autograder.check.comparison
 check = autograder.check.check = autograder.check.exercise.check = lambda *a, **k: None
-autograder.check.judge.judge = autograder.check.exercise.judge = lambda *a, **k: None
-autograder.check.judge._close = lambda *a: True
+autograder.check.comparison.compare = autograder.check.exercise.compare = lambda *a, **k: None
+autograder.check.comparison.arrays_match = lambda *a: True
 """
         + WRONG,
     ),

@@ -134,7 +134,7 @@ def _raise_wrong_gradient(
     )
 
 
-def judge(
+def compare(
     exercise: str,
     report: Report,
     expected: Expected,
