@@ -62,26 +62,45 @@ def add_to(subparsers: Any) -> None:
 def _release(chosen: argparse.Namespace) -> int:
     from autograder.course.release import release, release_differences, release_language, release_variant
 
+    _check_options(chosen)
     if chosen.for_each is not None or chosen.to is not None:
         return _hand_out(chosen)
-    if chosen.assignment is not None or chosen.course is not None or chosen.for_credit or chosen.out is not None:
-        raise InputError(
-            "an assignment, --course, --for-credit or --out requires --for-each ROSTER.csv, the list of students, or --to PLATFORM"
-        )
     if chosen.seed is not None:
         print(f"released to {release_variant(chosen.seed)}")
-        return 0
-    if chosen.language is not None:
+    elif chosen.language is not None:
         print(f"released to {release_language(chosen.language)}")
-        return 0
-    if not chosen.check:
+    elif not chosen.check:
         print("\n".join(f"released {name}, about {minutes} minutes" for name, minutes in release().items()))
-        return 0
-    lines = release_differences()
-    if lines:
+    elif lines := release_differences():
         print("\n".join(lines))
         print("notebooks/ is generated; edit solutions/ instead, run `autograder release` and commit both.")
-    return 1 if lines else 0
+        return 1
+    return 0
+
+
+def _check_options(chosen: argparse.Namespace) -> None:
+    """Raise InputError if the options contradict each other, or one is missing."""
+    modes = {
+        "--check": chosen.check or None,
+        "--seed": chosen.seed,
+        "--language": chosen.language,
+        "--for-each": chosen.for_each,
+        "--to": chosen.to,
+    }
+    given = [option for option, value in modes.items() if value is not None]
+    if len(given) > 1 and given != ["--for-each", "--to"]:
+        raise InputError(f"{given[0]} cannot be combined with {given[-1]}")
+    if chosen.replace and chosen.for_each is None:
+        raise InputError("--replace requires --for-each ROSTER.csv, the list of students")
+    if chosen.for_each is None and chosen.to is None:
+        if chosen.assignment is not None or chosen.course is not None or chosen.for_credit or chosen.out is not None:
+            raise InputError(
+                "an assignment, --course, --for-credit or --out requires --for-each ROSTER.csv, the list of students, or --to PLATFORM"
+            )
+    elif chosen.assignment is None:
+        raise InputError(f"{given[0]} requires an assignment: write its folder's name before the option")
+    elif (chosen.to is None) != (chosen.out is None):
+        raise InputError("--to and --out require each other: name the platform, and the folder for the zip")
 
 
 def _hand_out(chosen: argparse.Namespace) -> int:
@@ -89,13 +108,6 @@ def _hand_out(chosen: argparse.Namespace) -> int:
     from autograder.course.variants.handout import release_for_all
     from autograder.grade.batch.classroom import open_class
 
-    option = "--for-each" if chosen.for_each is not None else "--to"
-    if chosen.assignment is None:
-        raise InputError(f"{option} requires an assignment: write its folder's name before the option")
-    if chosen.check or chosen.seed is not None or chosen.language is not None:
-        raise InputError(f"--check, --seed and --language cannot be combined with {option}")
-    if (chosen.to is None) != (chosen.out is None):
-        raise InputError("--to and --out require each other: name the platform, and the folder for the zip")
     course = course_of(chosen)
     if chosen.course is None:
         course.mkdir(exist_ok=True)
