@@ -118,7 +118,7 @@ class _Return:
             )
         self.people: dict[int, Person] = dict(people_in(table))
         policy = checked_policy(classroom)
-        self.excused, self.left = set(policy.of(classroom.assignment).excused), set(policy.left)
+        self.excused, self.left = policy.excluded(classroom.assignment), set(policy.left)
         students = sorted(self.grades.scores.keys() | self.excused)
         self.rows, self.by_name = match_rows(list(self.people.items()), students, self.record, roster)
         if not self.rows:

@@ -99,8 +99,11 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def of(self, assignment: str) -> AssignmentPolicy:
         """Return the rules of an assignment."""
-        rules = self.assignments.get(assignment, AssignmentPolicy())
-        return msgspec.structs.replace(rules, excused=(*rules.excused, *self.left))
+        return self.assignments.get(assignment, AssignmentPolicy())
+
+    def excluded(self, assignment: str) -> set[str]:
+        """Return the students for whom an assignment does not count: the excused ones, and those who have left the course."""
+        return {*self.of(assignment).excused, *self.left}
 
     def due(self, assignment: str) -> datetime.datetime | None:
         """Return the due date as nbgrader stores it, in UTC without a zone; None if nbgrader's own due date applies."""
@@ -209,7 +212,7 @@ def course_total(
 
     `scores` contains the points (0 without a submission) and the maximum of each assignment.
     """
-    counting = {name: score for name, score in scores.items() if student not in policy.of(name).excused}
+    counting = {name: score for name, score in scores.items() if student not in policy.excluded(name)}
     dropped: list[str] = []
     for rule in policy.drop_lowest:
         listed = [name for name in rule.assignments if name in counting]

@@ -108,7 +108,7 @@ def test_who_has_handed_in_nothing_yet_is_known(course, tmp_path, known_by):
         (course / "variants.json").write_text(
             f'{{"seed": "1", "assignments": {{"first": {{"changes": "", "students": {{"{AWAY}": 1}}}}}}}}', "utf-8"
         )
-    assert {AWAY} == set(checked_policy(classroom).of("first").excused)
+    assert {AWAY} == checked_policy(classroom).excluded("first")
 
 
 def test_what_the_course_keeps_of_a_list_grows(course, tmp_path):

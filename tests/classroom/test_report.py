@@ -2,7 +2,7 @@
 
 import json
 import re
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy
 import pytest
@@ -150,6 +150,17 @@ def test_excused_students_do_not_count(tmp_path):
     assert not any(set(out) & set(group.students) for one in report.exercises for group in one.wrong)
 
 
+def test_a_student_who_left_is_not_counted_as_excused(tmp_path):
+    """A student in `left` is left out like an excused one, and only the excused one is counted, listed twice or not."""
+    truth = simulate(tmp_path, 20)
+    out = [one.student for one in truth[:3]]
+    (tmp_path / "policy.toml").write_text(
+        f"left = {json.dumps(out[1:])}\n[assignments.{ASSIGNMENT}]\nexcused = {json.dumps(out[:2])}\n"
+    )
+    report = report_on(ASSIGNMENT, tmp_path).report
+    assert (17, 1) == (len(report.scores), report.excused)
+
+
 def test_without_records_it_says_what_to_do(tmp_path):
     """Nothing is graded, or only nbgrader has graded."""
     course = made_class.course(tmp_path)
@@ -276,12 +287,28 @@ def test_the_change_since_the_previous_assignment_is_that_of_the_shares(tmp_path
     waiting = {"ann": {"b": 1.0, "remark": None}, "ben": {"b": 1.0}}
     give_grades(course, waiting, made_class.ASSIGNMENT, {"b": 2.0, "remark": 0.0})
     classroom = open_class(course, made_class.ASSIGNMENT, without_submissions=True)
-    found = change_since(classroom, SimpleNamespace(assignment=made_class.ASSIGNMENT))
+    found = change_since(classroom)
     assert ("early", ["cy"], [("ann", 1.0, 0.5)]) == (
         found.before, found.missing, [(one.student, one.before, one.now) for one in found.fell]
     )  # fmt: skip
     assert (pytest.approx(1.75 / 3), 0.5) == (found.mean_before, found.mean_now)
-    assert change_since(classroom, SimpleNamespace(assignment="early")) is None
+    assert change_since(replace(classroom, assignment="early")) is None
     [(points, most)] = [(line.points, line.max_points) for line in course_lines(classroom) if "cy" == line.student]
     assert (1.0, 6.0) == (points, most), "without `missing` in policy.toml, a missing submission counts 0"
     assert 0 == read_class_grades(classroom).scores["ann"].waiting, "nobody waits for a cell of 0 points"
+
+
+@pytest.mark.parametrize(("policy", "fell", "missing", "means"), [
+    ('[assignments.early]\nexcused = ["ben"]', [("ann", 1.0, 0.5)], ["cy"], (2.5 / 4, 0.5)),
+    ('[assignments.first]\nexcused = ["ann", "cy"]', [], [], (1.75 / 3, 0.5)),
+    ('left = ["ann", "ben"]', [], ["cy"], (0.25, 0.5)),
+])  # fmt: skip
+def test_the_change_leaves_out_the_students_that_the_report_leaves_out(tmp_path, policy, fell, missing, means):
+    """Excused students count in neither mean, and an excused student is not missing; if all have left, all of them count."""
+    course = made_class.course(tmp_path)
+    give_grades(course, {"ann": {"a": 4.0}, "ben": {"a": 2.0}, "cy": {"a": 1.0}}, "early", {"a": 4.0})
+    give_grades(course, {"ann": {"b": 1.0}, "ben": {"b": 1.0}}, made_class.ASSIGNMENT, {"b": 2.0})
+    (course / "policy.toml").write_text(policy)
+    change = change_since(open_class(course, made_class.ASSIGNMENT, without_submissions=True))
+    assert (fell, missing) == ([(one.student, one.before, one.now) for one in change.fell], change.missing)
+    assert means == pytest.approx((change.mean_before, change.mean_now))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -128,7 +128,7 @@ class ClassReport(msgspec.Struct, frozen=True):
     questions: list[str]  # ids of the exercises to discuss in class
     ask: str  # the question for the class in the source; may be ""
     behind: list[FarBehind]  # the students who are far behind, by name
-    excused: int  # the number of excused students
+    excused: int  # the number of excused students, without those who have left the course
     # the number of students who submitted the variant of somebody else; their answers are not among the wrong answers
     other_variants: int = 0
 
@@ -188,13 +188,17 @@ class _Notebooks:
 
 
 def _counting(records: ClassRecords, policy: CoursePolicy) -> tuple[ClassRecords, int]:
-    """Return the records without excused students, and the number of excused students."""
-    out = set(policy.of(records.assignment).excused) & records.rows.keys()
-    if len(out) == len(records.rows):
-        out = set()
-    kept = {student: row for student, row in records.rows.items() if student not in out}
+    """Return the records of the students for whom the assignment counts, and the number of excused students."""
+    kept = {student: records.rows[student] for student in _counted(records.rows, policy, records.assignment)}
     scores = {student: records.scores[student] for student in kept}
-    return msgspec.structs.replace(records, rows=kept, scores=scores), len(out)
+    excused = records.rows.keys() - kept.keys() - {*policy.left}
+    return msgspec.structs.replace(records, rows=kept, scores=scores), len(excused)
+
+
+def _counted(students: Iterable[str], policy: CoursePolicy, assignment: str) -> list[str]:
+    """Return the students for whom an assignment counts; all of them if it counts for none."""
+    listed, excluded = list(students), policy.excluded(assignment)
+    return [student for student in listed if student not in excluded] or listed
 
 
 def _points(records: ClassRecords, student: str, cell: TestedCell) -> float | None:
@@ -273,13 +277,12 @@ def _worth(report: ExerciseReport) -> float:
 
 
 def _behind(records: ClassRecords, classroom: Classroom) -> list[FarBehind]:
-    names, shares = _names(classroom), _shares(records)
-    behind = []
+    names, behind = _names(classroom), []
     for student, row in records.rows.items():
-        if shares[student] < FAR_BEHIND:
+        if (share := _share(records, student)) < FAR_BEHIND:
             grades = [grade for cells in row.cells.values() for grade in cells.values()]
             attempted = sum(grade.status not in ("not attempted", "not run") for grade in grades)
-            behind.append(FarBehind(student, names.get(student, ""), shares[student], attempted))
+            behind.append(FarBehind(student, names.get(student, ""), share, attempted))
     return sorted(behind, key=lambda student: (student.share, student.student))
 
 
@@ -325,27 +328,30 @@ def graded_assignments(classroom: Classroom) -> list[str]:
         return [assignment.name for assignment in graded]
 
 
-def change_since(classroom: Classroom, report: ClassReport) -> AssignmentChange | None:
+def change_since(classroom: Classroom) -> AssignmentChange | None:
     """Return the change since the previous assignment; None for the first one."""
     names = graded_assignments(classroom)
-    place = names.index(report.assignment)
+    place = names.index(classroom.assignment)
     if not place:
         return None
-    before, now = (read_class_grades(replace(classroom, assignment=name)) for name in names[place - 1 : place + 1])
-    left = checked_policy(classroom).left
-    shares = _shares(before, left), _shares(now, left)
-    people = _names(classroom)
+    recent = {name: read_class_grades(replace(classroom, assignment=name)) for name in names[place - 1 : place + 1]}
+    now = recent[classroom.assignment]
+    policy, people = checked_policy(classroom), _names(classroom)
+    shares_before, shares_now = (
+        {student: _share(grades, student) for student in _counted(grades.scores, policy, name)}
+        for name, grades in recent.items()
+    )
     fell = [
-        StudentChange(student, people.get(student, ""), share, shares[1][student])
-        for student, share in shares[0].items()
-        if student in shares[1] and share - shares[1][student] >= FELL
+        StudentChange(student, people.get(student, ""), share, shares_now[student])
+        for student, share in shares_before.items()
+        if student in shares_now and share - shares_now[student] >= FELL
     ]
     return AssignmentChange(
         before=names[place - 1],
-        mean_before=statistics.fmean(shares[0].values()),
-        mean_now=statistics.fmean(shares[1].values()),
+        mean_before=statistics.fmean(shares_before.values()),
+        mean_now=statistics.fmean(shares_now.values()),
         fell=sorted(fell, key=lambda change: change.now - change.before),
-        missing=sorted(shares[0].keys() - shares[1].keys()),
+        missing=sorted(shares_before.keys() - now.scores.keys() - policy.excluded(classroom.assignment)),
     )
 
 
@@ -376,10 +382,5 @@ def _names(classroom: Classroom) -> dict[str, str]:
     return {student: entry.name for student, entry in read_record(classroom.folder, classroom.assignment).items()}
 
 
-def _shares(grades: ClassGrades | ClassRecords, left: tuple[str, ...] = ()) -> dict[str, float]:
-    """Return each student's share of the points, without the students who have left."""
-    return {
-        student: score.total / grades.max_points if grades.max_points else 1.0
-        for student, score in grades.scores.items()
-        if student not in left
-    }
+def _share(grades: ClassGrades | ClassRecords, student: str) -> float:
+    return grades.scores[student].total / grades.max_points if grades.max_points else 1.0

@@ -180,7 +180,7 @@ def report(assignment: str, course: str | Path | None = None) -> ReportOnClass:
     classroom = _last(course) if assignment == ALL else open_class(course, name, without_submissions=True)
     on_assignment = class_report(classroom)
     lines = course_lines(classroom) if assignment == ALL else []
-    return ReportOnClass(on_assignment, change_since(classroom, on_assignment), lines)
+    return ReportOnClass(on_assignment, change_since(classroom), lines)
 
 
 def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bool) -> str:

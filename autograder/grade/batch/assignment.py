@@ -142,7 +142,7 @@ class _Batch:
         self.may_move = may_move
         policy, self.policy_digest = read_policy(classroom.folder)
         self.takes_best = policy is not None and policy.counts == "best"
-        self.excused = policy.of(classroom.assignment).excused if policy else ()
+        self.excused = policy.excluded(classroom.assignment) if policy else set()
         # By student: all submissions of those who have several, if the best one counts.
         self.candidates: dict[str, list[StudentSubmission]] = {}
         self.classroom, self.terms, self.plans, self.records, self.run = classroom, terms, plans, records, run
