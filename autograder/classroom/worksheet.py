@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from autograder.errors import InputError, printable
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
 
+NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d{1,2})?")
 LARGEST_PAGE = 64 * 2**20
 WHEN = (1980, 1, 1, 0, 0, 0)  # a fixed time, so that the same pages give the same zip
 
@@ -76,11 +78,8 @@ class WorksheetForm:
 
 
 def number_in(text: str) -> float | None:
-    """Return the number in a cell, with a point or a comma; None for other text."""
-    try:
-        return float(text.strip().replace(",", "."))
-    except ValueError:
-        return None
+    """Return the number in a cell, with a point or a comma; None for other text, such as "nan" or "1_0"."""
+    return float(text.strip().replace(",", ".")) if NUMBER.fullmatch(text.strip()) else None
 
 
 def choose_column(table: TableFile, titles: dict[int, str], assignment: str, wanted: str | None) -> int:

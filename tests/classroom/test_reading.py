@@ -119,6 +119,7 @@ def test_a_mark_given_in_formgrader_stays(course):
 @pytest.mark.parametrize(("points", "comment", "sentence"), [
     ("3", "", "row 2: 3 is not a number of points from 0 to 2"),
     ("good", "", "row 2: good is not a number of points"),
+    ("0_1", "", "row 2: 0_1 is not a number of points"),
     ("1", "#unknown", "row 2: no comment is called #unknown"),
 ])  # fmt: skip
 def test_what_cannot_be_is_named_and_nothing_is_written(course, points, comment, sentence):

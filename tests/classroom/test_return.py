@@ -255,6 +255,16 @@ def test_a_student_who_left_keeps_the_cell_and_is_in_no_list(tmp_path):
     assert not {here, gone} & {line.student for line in course_lines(classroom)}
 
 
+@pytest.mark.parametrize("maximum", ["nan", "inf", "1_0"])
+def test_a_maximum_that_only_python_reads_as_a_number_is_refused(tmp_path, capsys, maximum):
+    """Such a cell is not the platform's maximum: with it, `--scale` would write "nan" as each grade."""
+    course, listed = graded(tmp_path, downloads.moodle_zip, downloads.moodle_worksheet)
+    listed.write_text(listed.read_text("utf-8").replace("5.00", maximum), "utf-8", newline="")
+    words = ["return", ASSIGNMENT, "--course", str(course), "--out", str(tmp_path / "out"), "--to", "moodle"]
+    assert 2 == cli.main([*words, "--worksheet", str(listed), "--scale"])
+    assert "does not state the platform's maximum" in capsys.readouterr().err
+
+
 def test_a_scale_that_cannot_be_is_one_sentence(tmp_path, capsys):
     """A scale of 0 is refused, and so is the platform's maximum if the worksheet does not have it. Nothing is written."""
     course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
