@@ -152,7 +152,7 @@ def questions_of(check: str) -> Iterator[Question]:
 
 
 def _answer(kind: str, cell: NotebookNode) -> Answer:
-    first = cell.source.splitlines()[0]
+    first = cell.source.partition("\n")[0]
     label, _, rest = first.removeprefix("# ").partition(": ")
     name, _, phrase = rest.partition(" -> ")
     if label != kind or not name or bool(phrase) != (kind == "wrong"):

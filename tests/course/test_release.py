@@ -104,12 +104,13 @@ def test_a_teachers_own_solution_is_cleared(tmp_path):
     ("# answer: a -> phrase", "answer"),
     ("def f():", "right"),
     ("# right: ok", "wrong"),
+    ("", "wrong"),
 ])  # fmt: skip
 def test_an_authors_cell_in_another_form_is_refused(tmp_path, first_line, tag):
     """A slip in an author's cell is reported with the cell and the right form, so no wrong answer goes untested."""
     graded = {"grade": True, "solution": False, "locked": True, "points": 1, "grade_id": "f", "schema_version": 3}
     cells = [
-        nbformat.v4.new_code_cell(f"{first_line}\n    pass", metadata={"tags": [tag]}),
+        nbformat.v4.new_code_cell(f"{first_line}\n    pass" if first_line else "", metadata={"tags": [tag]}),
         nbformat.v4.new_code_cell("check", metadata={"nbgrader": graded}),
     ]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
