@@ -53,10 +53,15 @@ def language_of(metadata: object) -> str:
     return name if isinstance(name, str) and name in LANGUAGES else SOURCE
 
 
+def language_named(name: str) -> str | None:
+    """Return the language's name in `LANGUAGES`, ignoring case and the kind of hyphen; None if it is unknown."""
+    wanted = name.replace("_", "-").casefold()
+    return next((language for language in LANGUAGES if language.casefold() == wanted), None)
+
+
 @functools.cache
 def _chosen() -> str:
-    wanted = os.environ.get(VARIABLE, "")
-    if wanted in LANGUAGES:
+    if wanted := language_named(os.environ.get(VARIABLE, "")):
         return wanted
     # Jupyter Server (2.x) puts the notebook's name into the kernel's environment; in editors that do not, texts are in English.
     return language_of_file(Path(os.environ.get("JPY_SESSION_NAME", "")))

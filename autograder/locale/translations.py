@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.errors import InputError
-from autograder.locale.languages import LANGUAGES, SOURCE, language
+from autograder.locale.languages import LANGUAGES, SOURCE, language, language_named
 from autograder.locale.line_breaks import BLANK
 from autograder.locale.messages import Message
 
@@ -75,21 +75,16 @@ def restored(text: str, stored: Iterable[StoredMessage]) -> str:
 
 
 def known_language(name: str) -> str:
-    """Return the language's name in `LANGUAGES`, ignoring case and the kind of hyphen.
-
-    Raises:
-        LanguageError: the course is not translated into it.
-    """
-    wanted = name.replace("_", "-").casefold()
-    languages = [language for language in LANGUAGES if language.casefold() == wanted]
-    if not languages:
+    """Return the language's name in `LANGUAGES`; raise LanguageError if the course is not translated into it."""
+    known = language_named(name)
+    if known is None:
         raise LanguageError.of(
             "language.unknown|The course is not translated into {wanted}. It has {known}; docs/translating.md "
             "describes how to add one.",
             wanted=repr(name),
             known=", ".join(LANGUAGES),
         )
-    return languages[0]
+    return known
 
 
 def join_names(things: list[str]) -> str:

@@ -221,6 +221,17 @@ def test_a_language_that_is_not_there_is_one_sentence() -> None:
         known_language("fr")
 
 
+@pytest.mark.parametrize("name", ["zh-CN", "zh_CN", "zh-cn"])
+def test_the_environment_names_a_language_as_the_option_does(monkeypatch, name: str) -> None:
+    """AUTOGRADER_LANGUAGE is read like `--language`: case and underscores do not matter."""
+    monkeypatch.setenv(languages.VARIABLE, name)
+    languages._chosen.cache_clear()
+    try:
+        assert "zh-CN" == language()
+    finally:
+        languages._chosen.cache_clear()
+
+
 def terms_of(spoken: str) -> dict:
     """Return the language's table of terms."""
     return tomllib.loads((FOLDER / spoken.replace("-", "_") / "terms.toml").read_text("utf-8"))
