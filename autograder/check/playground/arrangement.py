@@ -211,7 +211,7 @@ def _names(text: str) -> tuple[frozenset[str], frozenset[str]]:
         for name in ast.walk(node.target)
         if isinstance(name, ast.Name)
     }
-    local |= {argument.arg for node in nodes if isinstance(node, ast.arguments) for argument in node.args}
+    local |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     reads = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     reads |= {node.target.id for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)}
     binds |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}

@@ -154,6 +154,14 @@ def test_the_write_is_offered_at_each_place_in_each_form(program):
     assert text_of(program, offered[0]) == "\n".join(line[4:] for line in FUNCTION.splitlines()[4:-1]) + "\n"
 
 
+@pytest.mark.parametrize("reader", ["lambda *y: y", "lambda y, /: y", "lambda *, y: y", "lambda **y: y", "lambda y: y"])
+def test_a_functions_parameters_are_not_names_of_the_program(reader):
+    """A line whose function has a parameter with the name of a variable may precede the line that binds the variable."""
+    program = program_from_lines("f", ["return y", f"g = {reader}", "y = w * 2"], "def f(w):")
+    orders = {tuple(program.card(line.card).forms[0].text for line in one.lines) for one in arrangements(program, 300)}
+    assert (f"g = {reader}", "y = w * 2", "return y") in orders
+
+
 def test_orders_bind_before_they_read_and_end_in_the_return(unordered):
     """Each order that is offered runs in plain Python, and no order of the four lines that would run is missing."""
     offered = {one.key for one in arrangements(unordered, 300)} - {unordered.as_given.key}
