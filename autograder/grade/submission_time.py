@@ -44,8 +44,9 @@ def _in_english(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
     from dateutil.parser import parse  # imported here because only commands that read times need it
 
     written, _, last = text.rpartition(" ")
-    with contextlib.suppress(zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        text, zone = written, zoneinfo.ZoneInfo(last)
+    if not last.isupper():  # "EST" and others are names of zones, too
+        with contextlib.suppress(zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+            text, zone = written, zoneinfo.ZoneInfo(last)
     orders = [True] if DOTTED.match(text) else [False] if YEAR.match(text) else [False, True]
     zones = partial(_named_zone, zone=zone)
     readings = {parse(text, tzinfos=zones, default=day, dayfirst=order) for day in OTHER_DAYS for order in orders}

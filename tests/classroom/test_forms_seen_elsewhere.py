@@ -204,6 +204,8 @@ def test_twelve_o_clock_is_noon_or_midnight():
     pytest.param("Sonntag, 3. Oktober 2026, 13:50", id="another day of the week"),
     pytest.param("السبت، 3 أكتوبر 2026، 1:50 م", id="a half of the day that is not known"),
     pytest.param("2026-10-03 13:50 PST", id="a zone of several countries"),
+    pytest.param("2026-10-03 13:50 EST", id="an abbreviation that is a file of the zones' data"),
+    pytest.param("2026-10-03 13:50 MST7MDT", id="another such file"),
     pytest.param("Submitted - Extension granted until: Saturday, 3 October 2026, 1:50 PM", id="a sentence"),
     pytest.param("Verlängert bis Samstag, 3. Oktober 2026, 13:50", id="a sentence in German"),
     pytest.param("31. Februar 2026, 13:50", id="no such day"),
