@@ -133,19 +133,25 @@ class _Return:
             for row, person in self.people.items()
             if row not in self.rows and table.rows[row][self.column.number].strip() in ("", "-")
         }
-        self.zeros = self._zeros(roster) if policy.missing == "zero" else []
+        self.absent, self.absent_by_name = self._match_absent(roster)
+        self.zeros = self._zeros() if policy.missing == "zero" else []
         self.blanks = policy.missing == "zero" and len(self.zeros) < len(self.empty)
 
-    def _zeros(self, roster: Roster) -> list[int]:
+    def _match_absent(self, roster: Roster) -> tuple[dict[int, str], list[int]]:
+        """Return the listed students without a grade by row, and the rows that were matched by name only."""
+        listed = {*listed_students(self.classroom), *self.ungraded} - {*self.grades.scores, *self.excused}
+        rows = [(row, person) for row, person in self.people.items() if row not in self.rows]
+        return match_rows(rows, sorted(listed), self.record, roster)
+
+    def _zeros(self) -> list[int]:
         """Return the rows that get 0, because their students have submitted nothing.
 
         If a submission is not graded or has no row, these are only rows of listed students without a submission.
         """
         if not self.unknown and not self.ungraded:
             return list(self.empty)
-        absent = listed_students(self.classroom).keys() - {*self.grades.scores, *self.excused, *self.ungraded}
-        matches, by_name = match_rows(list(self.empty.items()), sorted(absent), self.record, roster)
-        return [row for row in matches if row not in by_name]
+        certain = {row: student for row, student in self.absent.items() if row not in self.absent_by_name}
+        return [row for row, student in certain.items() if row in self.empty and student not in self.ungraded]
 
     def _maximum(self, scale: Scale) -> float:
         """Return the maximum of the written grades; raise InputError if they cannot be scaled."""
@@ -218,11 +224,11 @@ class _Return:
         if self.blanks:
             yield from _counted(self.ungraded, "{} with a submission that is not graded yet: {}", self.ungraded)
             yield "missing submissions were left blank, because a row may belong to one of these students"
-        zeros = [_shown(self.people[row]) for row in self.zeros]
+        zeros = [self._shown(row) for row in self.zeros]
         yield from _counted(zeros, "{} without a submission, with 0 points: {}", zeros)
-        without = [_shown(person) for row, person in self.people.items() if row not in {*self.rows, *self.zeros}]
+        without = [self._shown(row) for row in self.people if row not in {*self.rows, *self.zeros}]
         yield from _counted(without, "{} without a grade, whose cells were left as they are: {}", without)
-        names = [self.people[row].name for row in self.by_name]
+        names = [self.rows[row] for row in self.by_name]
         yield from _counted(names, "{} matched by name only, to be checked: {}", names)
         excused = sorted((self.excused - self.left) & set(self.rows.values()))
         yield from _counted(excused, "{} excused by policy.toml: {}", excused)
@@ -230,6 +236,12 @@ class _Return:
         counting = sorted(set(self.rows.values()) & scores.keys() - self.excused)
         waiting = [student for student in counting if scores[student].waiting]
         yield from _counted(waiting, "{} with answers that a person has still to grade: {}", waiting)
+
+    def _shown(self, row: int) -> str:
+        """Return the id of a row's student; if the class does not list the student, the name or an identifier in the row."""
+        person = self.people[row]
+        identifiers = (f"{kind} {value}" for kind, value in person.known.items() if value != "-")
+        return self.absent.get(row) or person.name or next(identifiers, "a row")
 
 
 def return_grades(
@@ -267,11 +279,6 @@ def return_grades(
         ) from None
     remarks = [*work.remarks(), *_counted(without, "{} whose feedback the platform cannot assign: {}", without)]
     return ReturnedGrades([target, out / FEEDBACK], len(changes), len(people), remarks)
-
-
-def _shown(person: Person) -> str:
-    """Return a person's name; if marking is anonymous, the first other identifier in the row."""
-    return person.name or next((f"{kind} {value}" for kind, value in person.known.items() if value != "-"), "a row")
 
 
 def _counted(of: list[Any], words: str, names: list[str]) -> Iterator[str]:
