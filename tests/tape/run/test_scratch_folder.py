@@ -231,6 +231,7 @@ def test_a_write_outside_of_the_project_is_listed(project, capfd):
     fails = "try:\n    open('../beside/read.txt', 'x')\nexcept FileExistsError: pass\n"
     (project / "train.py").write_text(
         f"{TRAINS}{fails}open('../beside/log', 'x').write('line')\nopen('/dev/null', 'w')\n"
+        "open('/proc/self/comm', 'w').write('train')\n"
     )
     assert main(["explain", "train.py"]) == 0
     assert f"outside of the copy of the project: {project.parent}/beside/log." in " ".join(

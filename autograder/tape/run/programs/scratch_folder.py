@@ -412,8 +412,16 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _is_of_library(path: str) -> bool:
-    """Return whether a library keeps this file between runs of any program, or `torch.distributed` writes it at import (2.6)."""
-    caches = (os.path.expanduser("~/.cache/"), os.path.expanduser("~/.config/"), f"{gettempdir()}/torchinductor_")
+    """Return whether a library keeps this file between runs of any program, or `torch.distributed` writes it at import (2.6).
+
+    A file below /proc is not on a disk: absl (2.5) writes the name of the process there.
+    """
+    caches = (
+        os.path.expanduser("~/.cache/"),
+        os.path.expanduser("~/.config/"),
+        f"{gettempdir()}/torchinductor_",
+        "/proc/",
+    )
     return path.startswith(caches) or "__pycache__" in path or path.endswith("/_remote_module_non_scriptable.py")
 
 
