@@ -10,6 +10,7 @@ from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import FaultKind, leaves_above, name_of, words_on_cut
 from autograder.tape.diagnose.graph_cut import NO_HISTORY
+from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.gradient_flow import EarlierGradient, StartedBackward
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
@@ -33,12 +34,7 @@ def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
     if returned is None:
         return
     name, expected, got, index, got_shape, expected_shape, position = returned.groups()
-    classes = ((file, node) for file, node in evidence.nodes(ast.ClassDef) if node.name == name)
-    methods = ((file, method) for file, node in classes for method in node.body if isinstance(method, ast.FunctionDef))
-    place = next(
-        (Place(file, method.lineno, "def backward") for file, method in methods if method.name == "backward"), None
-    )
-    if place is None:
+    if (place := _backward_of(evidence, name)) is None:
         return
     if position is not None:
         yield CUSTOM_BACKWARD.at(
@@ -66,7 +62,41 @@ def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
         )  # fmt: skip
 
 
+def _backward_of(evidence: Evidence, name: str) -> Place | None:
+    """Return the line of the backward of a class with this name, or None if the program has none."""
+    classes = ((file, node) for file, node in evidence.nodes(ast.ClassDef) if node.name == name)
+    methods = ((file, method) for file, node in classes for method in node.body if isinstance(method, ast.FunctionDef))
+    return next(
+        (Place(file, method.lineno, "def backward") for file, method in methods if method.name == "backward"), None
+    )
+
+
 CUSTOM_BACKWARD = FaultKind("gradients of a custom backward", _custom_backward)
+
+
+def _withheld(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the custom backwards that return None for an input, if parameters of an optimizer get no gradient through them."""
+    state, steps = evidence.state, evidence.state.flow.steps
+    leaves: dict[str, dict[int, TrackedTensor]] = {}
+    for visit in (visit for visit in evidence.runs.trace.visits if visit.is_withheld):
+        number = node_of_visit(visit, state)
+        if number is not None and state.graph.nodes[number].is_custom:
+            below = state.graph.leaves_below([number]) - steps.trained - steps.frozen
+            missing = {leaf: state.flow.optimized[leaf] for leaf in below if leaf in state.flow.optimized}
+            leaves.setdefault(visit.name.removesuffix("Backward"), {}).update(missing)
+    for name, missing in leaves.items():
+        if missing and (place := _backward_of(evidence, name)) is not None:
+            tensors = [missing[number] for number in sorted(missing)]
+            yield WITHHELD.about(
+                state, tensors, place,
+                "custom.withheld|the backward of {function} returns None for an input that requires grad: it computes no "
+                "gradient for {names}.",
+                "custom.return_gradient|Return a gradient for each input that requires grad, in the order of the arguments.",
+                lost=place, function=name,
+            )  # fmt: skip
+
+
+WITHHELD = FaultKind("no gradient of a custom backward", _withheld, after_error=False)
 
 
 NOT_REQUIRED = "One of the differentiated Tensors does not require grad"  # PyTorch 2.6 to 2.14

@@ -39,6 +39,7 @@ KINDS = (
     modes.NOT_RECORDED,
     backward_errors.UNUSED_TARGET,
     backward_errors.CUSTOM_BACKWARD,
+    backward_errors.WITHHELD,
     rule_errors.NOTHING_REQUIRED,
     graph_cut.GRAPH_CUT,
     modes.STALE_CAST,

@@ -41,6 +41,7 @@ class Visit:
     passed: bool = False
     message: str | None = None
     not_finite: NotFinite = ""
+    is_withheld: bool = False  # whether the node received a gradient and computed none for an input that requires grad
 
 
 class BackwardTrace(Listener):
@@ -63,21 +64,25 @@ class BackwardTrace(Listener):
         if len(self.visits) + len(nodes) > MOST or call.creates_graph:
             return
         for index, node in enumerate(nodes):
-            before, after = self._hooks(Visit(self._calls, index, type(node).__name__), hasattr(node, "variable"))
+            before, after = self._hooks(Visit(self._calls, index, type(node).__name__), node)
             self._handles.append(node.register_prehook(before))
             if not hasattr(node, "variable"):
                 self._handles.append(node.register_hook(after))
 
-    def _hooks(self, visit: Visit, leaf: bool) -> Any:
+    def _hooks(self, visit: Visit, node: Any) -> Any:
+        required = [edge is not None for edge, _ in node.next_functions]
+
         def before(incoming: Any) -> None:
             self._current.append(visit)
-            if leaf:
+            if hasattr(node, "variable"):
                 visit.got, visit.passed = _text(_plain(incoming)), True
 
         def after(outgoing: Any, incoming: Any) -> None:
             outgoing = _plain(outgoing)
             visit.got, visit.passed = _text(outgoing), True
             visit.not_finite = _source_of_nan(outgoing, _plain(incoming))
+            missing = (is_asked and given is None for is_asked, given in zip(required, outgoing, strict=False))
+            visit.is_withheld = any(missing) and any(given is not None for given in incoming)
 
         return before, after
 
