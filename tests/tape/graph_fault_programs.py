@@ -79,6 +79,43 @@ PROGRAMS = (
             model.fit(torch.ones(4, 2))
         """, (("encoder_optimizer = torch.optim.SGD(\n            params=filter(lambda p: p.requires_grad, self.Decoder",
                "encoder_optimizer = torch.optim.SGD(\n            params=filter(lambda p: p.requires_grad, self.encoder"),)),
+    FaultyProgram("a custom backward that returns None for a parameter", "no gradient of a custom backward", "correct", """
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, s):
+                ctx.save_for_backward(x, s)
+                return x * s
+
+            @staticmethod
+            def backward(ctx, grad):  # fault
+                x, s = ctx.saved_tensors
+                return grad * s, None
+
+        lin, scale = nn.Linear(2, 2), nn.Parameter(torch.tensor([0.5, 2.0]))
+        optimizer = torch.optim.SGD([*lin.parameters(), scale], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            Scale.apply(lin(torch.ones(3, 2)), scale).pow(2).mean().backward()
+            optimizer.step()
+        """, (("grad * s, None", "grad * s, (grad * x).sum(0)"),)),
+    FaultyProgram("an optimizer without a step in a class that is given its type", "method that is not called", "correct", """
+        class Trainer:
+            def __init__(self, model, optimizer=torch.optim.SGD):
+                self.model, self.optimizer_type = model, optimizer
+                self.optimizer = self.optimizer_type(params=self.model.parameters(), lr=0.1)  # fault
+
+            def train(self, x):
+                for _ in range(3):
+                    self.optimizer.zero_grad()
+                    loss = self.model[0](x).pow(2).mean()
+                    loss.backward()
+
+            def log(self):
+                return [p.grad.norm() for p in self.model.parameters()]
+
+        Trainer(nn.ModuleList([nn.Linear(2, 1), nn.Linear(1, 1)])).train(torch.ones(4, 2))
+        """, (("[nn.Linear(2, 1), nn.Linear(1, 1)]", "[nn.Linear(2, 1)]"),
+              ("loss.backward()", "loss.backward()\n            self.optimizer.step()"))),
     FaultyProgram("an optimizer without a step that a scheduler and a function are given", "method that is not called", "correct", """
         def decay(optimizer, n):
             for group in optimizer.param_groups: group["lr"] = 0.1 / (n + 1)
@@ -1551,6 +1588,26 @@ RIGHT = {
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
             other.step()
+        """,
+    "a custom backward that returns None for a table which another term trains": """
+        class Quantize(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, table):
+                return table[torch.cdist(x, table).argmin(1)]
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad, None
+
+        encoder, table = nn.Linear(2, 2), nn.Parameter(torch.randn(4, 2))
+        optimizer = torch.optim.SGD([*encoder.parameters(), table], lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            x = encoder(torch.ones(3, 2))
+            nearest = table[torch.cdist(x, table).argmin(1)]
+            loss = (Quantize.apply(x, table) - 1).pow(2).mean() + (nearest - x.detach()).pow(2).mean()
+            loss.backward()
+            optimizer.step()
         """,
     "a maximum that is subtracted before an exponential and added to its logarithm": """
         net, target = nn.Linear(4, 3), torch.tensor([0, 2, 1])

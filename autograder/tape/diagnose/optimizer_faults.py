@@ -29,6 +29,7 @@ from autograder.tape.observe.left_gradients import LeftGradient
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
+_HOOKS = ("register_hook", "register_post_accumulate_grad_hook")
 _CLEARS = re.compile(r"\.grad = None$|\.grad\.(zero|detach)_\(\)$|\.grad is (not )?None:?$")
 _SCALES = re.compile(r"([\w.]+)\.scale\(.*\.backward\(")
 # the leaf whose gradient an update reads, or the leaf that it modifies
@@ -84,15 +85,20 @@ def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _reads_gradients(evidence: Evidence) -> bool:
     """Return whether a line of the program uses or sets a `.grad` of a parameter, or a hook does."""
-    return any(_reads_gradient(evidence.trees[file], node) for file, node in evidence.nodes(ast.stmt))
+    return _has_hooks(evidence) or any(
+        _reads_gradient(evidence.trees[file], node) for file, node in evidence.nodes(ast.stmt)
+    )
+
+
+def _has_hooks(evidence: Evidence) -> bool:
+    """Return whether a line registers a hook on a tensor, which may update it in backward."""
+    return any(node.attr in _HOOKS for _, node in evidence.nodes(ast.Attribute))
 
 
 def _reads_gradient(tree: ast.Module, statement: ast.stmt) -> bool:
     """Return whether a statement reads a gradient, other than to clear it, and not of an input that its function lets require grad."""
     parts = [child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)]
     attributes = [node for part in parts for node in ast.walk(part) if isinstance(node, ast.Attribute)]
-    if any(node.attr in ("register_hook", "register_post_accumulate_grad_hook") for node in attributes):
-        return True
     owners = {ast.unparse(node.value) for node in attributes if node.attr == "grad"} - {"torch.autograd", "autograd"}
     if not owners or _CLEARS.search(ast.unparse(statement).partition("\n")[0]):
         return False
@@ -256,9 +262,10 @@ def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
             )
     state, flow = evidence.state, evidence.state.flow
     calls = [call.place for call in flow.calls]
-    not_stepped = {leaf.memory for number, leaf in flow.reached.items() if number not in flow.optimized}
+    used = flow.optimized.keys() | flow.steps.read
+    not_stepped = {leaf.memory for number, leaf in flow.reached.items() if number not in used}
     # The program may update these parameters itself.
-    if len(calls) > len(set(calls)) and not_stepped - written_after_backward(state) and not _reads_gradients(evidence):
+    if len(calls) > len(set(calls)) and not_stepped - written_after_backward(state) and not _has_hooks(evidence):
         yield from _never_stepped(evidence)
 
 
@@ -273,7 +280,8 @@ def _never_stepped(evidence: Evidence) -> Iterator[GraphFault]:
             continue
         used = [part for _, part in evidence.nodes(ast.Attribute) if _last_name(part.value) == name]
         owners = {id(part.value) for part in used}
-        named = (part for _, part in evidence.nodes(ast.Name, ast.Attribute) if _last_name(part) == name)
+        # Of `self.optimizer`, the parameter `optimizer` of a method is no use.
+        named = (part for _, part in evidence.nodes(type(node.targets[0])) if _last_name(part) == name)
         values = [part for part in named if isinstance(vars(part)["ctx"], ast.Load) and id(part) not in owners]
         is_cleared = any(part.attr == "zero_grad" for part in used)
         # An optimizer that the program passes on may be stepped elsewhere.

@@ -66,7 +66,12 @@ def _fixes_fault(seen: Verdict, fault: GraphFault, verdict: Verdict) -> bool:
         return False  # the time limit ended the run before the part that shows the fault
     untrained = {tensor.name for other in seen.graph_faults for tensor in other.tensors if tensor.is_untrained}
     others = {other.kind for other in verdict.graph_faults} - {fault.kind}
-    is_known = all(other.kind in others for other in seen.graph_faults)
+    # A step that did not run before may show parameters that had no gradient before, either.
+    reached = {name for name, gradient in verdict.gradients.items() if gradient.got is not None}
+    is_known = all(
+        other.kind in others or (other.tensors and reached.isdisjoint(tensor.name for tensor in other.tensors))
+        for other in seen.graph_faults
+    )
     is_right = seen.outcome == "correct" or _has_own_error(seen, fault, verdict)
     return is_right and is_known and not untrained & {tensor.name for tensor in fault.tensors}
 
