@@ -41,7 +41,7 @@ KEEPS = {
     (True, False): translatable("keep an <b>input</b>: do not write into it before backward"),
     (False, True): translatable("backward needs their <b>output</b>: do not modify it in place"),
     (True, True): translatable("keep <b>input and output</b>: do not write into either"),
-    (False, False): translatable("keep <b>neither</b>: as far as they are concerned, you can write into both"),
+    (False, False): translatable("keep <b>neither</b>: you can write into either without breaking their backward"),
 }
 
 # JupyterLab and its exports style every table that they show; two classes give this style a higher specificity. Lines

@@ -418,7 +418,7 @@ def test_a_write_may_move_beyond_the_call_at_which_the_runs_end():
 def test_two_states_are_detached_together_before_a_pair_of_kinds():
     """Each state alone leaves the error. A clone of the other one removes it, but then backward starts from other losses."""
     first = repairs_of(TEXTS["TWO_STATES"]).fixes[0]
-    assert ("detach the carried state", True) == (first.kind, "a, b into earlier rounds" in first.changes)
+    assert ("detach the carried state", True) == (first.kind, "a, b into earlier iterations" in first.changes)
 
 
 def test_no_change_detaches_what_only_the_second_loss_trains():
@@ -449,7 +449,7 @@ def test_a_carried_state_is_detached_before_the_time_is_up():
     (first, *_) = explain_program(factory_of_text(TEXTS["CARRIED"]), budget=little).verdict.fixes
     assert "h = h.detach()" == first.after.strip()
     assert first.proven
-    assert "into earlier rounds" in first.changes
+    assert "into earlier iterations" in first.changes
     exec(apply_fix(TEXTS["CARRIED"], first), {})
 
 

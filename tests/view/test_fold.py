@@ -45,7 +45,7 @@ def test_a_thousand_rounds_open_in_a_few_clicks():
     loop = nodes([1, 2, 3, 4] * 250, [()] * 1000)
     folded = FoldPlanner(set(), {node.id: node.id for node in loop}).plan(loop)
 
-    assert ["rounds 2–249 of lines 1–4"] == [entry.title for entry in folded if isinstance(entry, Fold)]
+    assert ["iterations 2–249 of lines 1–4"] == [entry.title for entry in folded if isinstance(entry, Fold)]
     assert len(folded) <= CHUNKS + 2
     assert deepest(folded) <= LIMIT + 2
 

@@ -42,7 +42,8 @@ class ItemStatistics(msgspec.Struct, frozen=True):
     # mean share of the points, from 0 to 1; 1 is easy. None if the cell gives 0 points, or if most answers wait for manual
     # grading: the others are those that were left empty
     difficulty: float | None
-    discrimination: float | None  # from -1 to 1; None if all students have the same points, in the cell or in the rest
+    # from -1 to 1; None for fewer than three students, or if all have the same points, in the cell or in the rest
+    discrimination: float | None
 
 
 def item_statistics(points: Sequence[Sequence[float | None]], most: Sequence[float]) -> list[ItemStatistics]:

@@ -191,7 +191,7 @@ def summary(store: PracticeStore, which: str) -> str:
         if counts[lesson.name]
     )
     right = translated(
-        "{right} of {count} as predicted; of the {larger} larger programs {larger_right}.",
+        "You predicted {right} of {count} programs, and {larger_right} of the {larger} larger ones.",
         right=len(items) - len(wrong),
         count=len(items),
         larger=len(transfer),

@@ -52,7 +52,7 @@ class VariantRecord(msgspec.Struct, frozen=True):
         return handed_out.students
 
     def replaced(self, assignment: str, students: dict[str, int], submitted: Collection[str]) -> dict[str, int | None]:
-        """Return the seed of the notebook that each of these students has already, if it differs: None for that of all."""
+        """Return the seed for each student who has another notebook already; None stands for the notebook without a variant."""
         handed_out = self.assignments.get(assignment)
         known = handed_out.students if handed_out else {}
         return {

@@ -62,7 +62,7 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     files: dict[str, bytes]  # the submitted files apart from the notebook
     cell_seconds: float  # time limit of one cell, and of one call
     output_bytes: int  # limit of the outputs of all cells together
-    # the recordings of the demonstrations of the source, as returned by `KeptRecordings.encoded`
+    # the recordings of the demonstrations of the source, as returned by `RecordingCache.encoded`
     recordings: bytes = b""
     language: str = "en"  # language of a judge's messages
     seed: int | None = None  # seed of a judge's random generators; None does not seed them

@@ -318,7 +318,7 @@ def find_operations(atlas: Atlas, word: str) -> list[Operation]:
     near = difflib.get_close_matches(plain_name(word), index, n=4)
     raise InputError(
         f"{word!r} is not a known differentiable operation of PyTorch {atlas.pytorch}. "
-        + (f"Near are {', '.join(near)}." if near else "Write it as in `torch.exp`, `F.relu`, `mul_` or `@`.")
+        + (f"Did you mean {', '.join(near)}?" if near else "Write it like `torch.exp`, `F.relu`, `mul_` or `@`.")
     )
 
 

@@ -142,11 +142,11 @@ STALE = (
     "part of the gradient belongs to the parameters before the step."
 )
 MODIFIED_IN_LOOP = (
-    "backward.modified_in_loop|{name} is computed here, and the backward of {place} uses it again in a later round of the "
-    "loop, after {write} has modified a tensor that its graph saved."
+    "backward.modified_in_loop|{name} is computed here, and the backward of {place} uses it again in a later iteration "
+    "of the loop, after {write} has modified a tensor that its graph saved."
 )
 FREED_IN_LOOP = (
-    "backward.freed_in_loop|{name} is computed here, and a later round of the loop uses it again, after the backward of "
+    "backward.freed_in_loop|{name} is computed here, and a later iteration of the loop uses it again, after the backward of "
     "{place} has freed its graph."
 )
 
@@ -158,7 +158,7 @@ def _carried_fault(
     carried = shared if effect == STALE else _carried_node(state, shared) or shared
     name = _name_of_node(state, carried)
     known = variables_at(state, carried.place.file, carried.place.line)
-    change = "backward.compute_in_round|Compute it again in each round, or detach it before the next one."
+    change = "backward.compute_in_round|Compute it again in each iteration, or detach it before the next one."
     rounds = sum(step.place == carried.place for step in state.finished_steps)
     if effect == STALE and rounds == 1:
         change = "backward.compute_before_each|Compute it again before each backward."
@@ -166,7 +166,7 @@ def _carried_fault(
         name.replace(".", "_").isidentifier() and name.partition(".")[0] in known and not _is_bound_anew(state, carried)
     ):
         change = (
-            "backward.compute_or_detach|Compute it again in each round, or cut its history before the next one: "
+            "backward.compute_or_detach|Compute it again in each iteration, or cut its history before the next one: "
             "`{name} = {name}.detach()`."
         )
         below = state.graph.below([carried.id])
@@ -178,7 +178,7 @@ def _carried_fault(
             change = "backward.compute_or_keep|Compute it again before each backward, or keep its graph: `retain_graph=True`."
         elif is_older:
             change = (
-                "backward.compute_or_detach_before|Compute it again in each round, or cut its history before the first one: "
+                "backward.compute_or_detach_before|Compute it again in each iteration, or cut its history before the first one: "
                 "`{name} = {name}.detach()`."
             )
     file, write = carried.place.file, write or at

@@ -1,4 +1,4 @@
-"""Find hooks of leaves that are registered again in each round, and hooks that return no gradient."""
+"""Find hooks of leaves that are registered again in each iteration, and hooks that return no gradient."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _registered_again(evidence: Evidence) -> Iterator[GraphFault]:
     if hooked and lines:
         yield REGISTERED_AGAIN.at(
             max(lines, key=lambda place: lines[place]),
-            "hook.again|each round registers the hook again, and the earlier ones stay, so the gradient of {names} has passed "
-            "through {count} of them in one backward call.",
+            "hook.again|each iteration registers the hook again, and the earlier ones stay, so the gradient of {names} has "
+            "passed through {count} of them in one backward call.",
             "hook.once|Register it once, before the loop, or remove it after backward with the handle that register_hook "
             "returns.",
             names=name_of(evidence.state, (leaf for leaf, _ in hooked), A_PARAMETER),

@@ -229,8 +229,8 @@ def _left(evidence: Evidence) -> Iterator[GraphFault]:
         change = "optimizer.clear_left|Clear these gradients before this line, unless the sum is intended."
         if left.used is None:
             effect = (
-                "optimizer.left_uncleared|it adds to the gradient of {names}, which contains that of the backward of {first}, "
-                "although the other gradients of {first} were cleared before; {update} uses the sum of both."
+                "optimizer.left_uncleared|it adds to the gradient of {names} that the backward call of {first} left there: the "
+                "program cleared the other gradients of that call, but not this one; {update} uses the sum of both."
             )
             change = (
                 "optimizer.restrict|Pass the parameters that this loss trains as `inputs=`, unless the sum is intended."

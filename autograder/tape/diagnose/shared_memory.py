@@ -53,8 +53,8 @@ def _shared(evidence: Evidence) -> Iterator[GraphFault]:
         if _KEEPS.search(place.text):
             yield SHARED.at(
                 place,
-                "memory.kept|each round keeps a tensor with the memory of {names}, not a copy, so each step of the optimizer "
-                "changes all of them.",
+                "memory.kept|each iteration keeps a tensor with the memory of {names}, not a copy, so each step of the "
+                "optimizer changes all of them.",
                 "memory.clone|Keep a copy of the values: `.clone()`.",
                 names=name_of(state, [parameter], "a parameter"),
             )  # fmt: skip
@@ -62,7 +62,7 @@ def _shared(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _repeated(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the lines that append one tensor in several rounds, if it was modified in place in between."""
+    """Yield the lines that append one tensor in several iterations, if it was modified in place in between."""
     state = evidence.state
     for place, (tensor, count) in state.flow.repeated.items():
         name, part, _ = (state.name_of(tensor) or "").partition("[")
@@ -74,8 +74,8 @@ def _repeated(evidence: Evidence) -> Iterator[GraphFault]:
         if any(write.memory is tensor.memory for step in between for write in step.writes):
             yield SHARED.at(
                 between[0].place or place,
-                "memory.appended|each round appends the same tensor, {name}, which is modified in place: {place} gets it "
-                "{count} times.",
+                "memory.appended|each iteration appends the same tensor, {name}, which is modified in place: {place} gets "
+                "it {count} times.",
                 "memory.append_copy|Append a copy: `{name}.clone()`.",
                 name=appended[rounds[0]], place=line_of(place, place.file), count=count,
             )  # fmt: skip

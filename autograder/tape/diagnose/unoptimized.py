@@ -248,7 +248,7 @@ def notes_on_parts(evidence: Evidence) -> Iterator[str]:
     state, flow = evidence.state, evidence.state.flow
     by_hand = written_after_backward(state)
     known = flow.steps.read | flow.optimized.keys() | {asked.id for call in flow.calls for asked in call.asked}
-    known |= flow.steps.unoptimized.keys()  # of these, a fault tells
+    known |= flow.steps.unoptimized.keys()  # a fault reports these
     for place, tensors in flow.steps.beside.items():
         if missed := [
             tensor for tensor in tensors if tensor.parameter and tensor.id not in known and tensor.memory not in by_hand
@@ -278,7 +278,7 @@ def _words_on_unoptimized(steps: OptimizerSteps, tensors: list[TrackedTensor], m
             "value from this line stays."
         )
     if not tensors[0].parameter:
-        change = "optimizer.pass_it|Pass it to the optimizer, too."
+        change = "optimizer.pass_it|Pass it to the optimizer as well."
     if tensors[0].id in steps.attributes:
         change = (
             "optimizer.make_parameter|Make it an nn.Parameter: a module's parameters() does not list other tensors."

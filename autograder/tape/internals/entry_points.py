@@ -132,7 +132,7 @@ def own_hooks(pack: Callable[..., Any], unpack: Callable[..., Any]) -> Iterator[
 
 @contextmanager
 def without_hooks(pack: Hook, unpack: Hook) -> Iterator[None]:
-    """Pop the default hooks `pack` and `unpack` for the duration of the block, unless hooks are disabled, and thus popped, already.
+    """Remove the topmost default hooks, `pack` and `unpack`, inside the block, unless disabled hooks have removed them already.
 
     2.6 cannot return the topmost hooks.
     """

@@ -101,8 +101,8 @@ class OptimizerSteps:
         self.idle = IdleSteps()
         self.begun: int | None = None  # number of statements before the first optimizer was made; None if not recorded
         self.made_at: dict[int, Place] = {}  # by id of an optimizer, the line that made it
-        self.stepped_at: set[Place | None] = set()  # those of optimizers that have stepped
-        # by line, a parameter in whose memory several tensors of that line are, each of another time
+        self.stepped_at: set[Place | None] = set()  # lines that made an optimizer that has stepped
+        # by line, a parameter whose memory several tensors share that this line kept in different iterations
         self.kept: dict[Place, TrackedTensor] = {}
         # the line of a step that updated the parameters that another optimizer had just updated
         self.doubled_at: Place | None = None

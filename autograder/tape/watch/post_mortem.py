@@ -59,7 +59,7 @@ def _sentence(harm: Harm) -> str:
     site = f"at {_where(harm.saved_at)}" if harm.saved_at.line else OUTSIDE
     places = "; ".join(map(_where, harm.mutated_at))
     if is_silent(harm) and any(_SHARES.search(place.text) for place in harm.mutated_at):
-        write = f"was written through {harm.through or 'memory'} that was shared at {places}"
+        write = f"was written{through or ' through memory'}, which was shared at {places}"
     elif harm.mutated_at:
         write = f"was written{through} at {places}"
     else:
@@ -75,7 +75,7 @@ def _versions(harm: Harm) -> str:
     if harm.saved_version is None:
         return ""
     if is_silent(harm):
-        return ", and no version counter moved: backward does not notice, and uses the new values"
+        return ", and no version counter changed, so backward uses the new values without an error"
     return f", at version {harm.saved_version}; now it is at version {harm.version_now}"
 
 

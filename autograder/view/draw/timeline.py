@@ -1,7 +1,7 @@
 """The timeline as shapes (rows of code, one bar for each storage, the marks on it), and as an HTML table for saved notebooks.
 
-JupyterLab's sanitizer (4.6) keeps tables, `details` and these inline styles; it removes `svg`, `style` and classes' rules
-do not exist in a saved notebook. Colors of text are those of the page, so that the table is readable in every theme.
+JupyterLab's sanitizer (4.6) keeps tables, `details` and inline styles, and removes `svg` and `style`. Therefore the table has no
+style sheet, and its text has the color of the page, which is readable in every theme.
 """
 
 from __future__ import annotations

@@ -104,14 +104,14 @@ class FoldPlanner:
             return list(nodes)
         ends = int(len(rounds[0]) + len(rounds[-1]) <= LIMIT and self.keep.isdisjoint(node.id for node in nodes))
         middle: list[Node | Fold] = [
-            Fold(translated("round {rounds}", rounds=i), list(run), i)
+            Fold(translated("iteration {rounds}", rounds=i), list(run), i)
             for i, run in enumerate(rounds, 1)
             if not ends or 1 < i < len(rounds)
         ]
         where = {"rounds": _numbers(middle), "lines": Fold("", middle).lines}
         single, several = (
-            translated("round {rounds} of {lines}", **where),
-            translated("rounds {rounds} of {lines}", **where),
+            translated("iteration {rounds} of {lines}", **where),
+            translated("iterations {rounds} of {lines}", **where),
         )
         if not ends:
             parts = (self._folded(several, [entry]) if self._is_kept(entry) else [entry] for entry in middle)
@@ -189,9 +189,9 @@ def _join(*pair: Node | Fold) -> Fold:
 
 
 def _span(part: list[Node | Fold]) -> str:
-    """Return a title for neighbors: "rounds 2–26", the first and the last name, or their lines."""
+    """Return a title for neighbors: "iterations 2–26", the first and the last name, or their lines."""
     if all(isinstance(entry, Fold) and entry.round for entry in part):
-        return translated("rounds {rounds}", rounds=_numbers(part))
+        return translated("iterations {rounds}", rounds=_numbers(part))
     named = [entry for entry in part if isinstance(entry, Fold) and not entry.is_run and "." in entry.title]
     if 2 * len(Fold("", [*named]).nodes) > len(Fold("", part).nodes):
         return " … ".join(dict.fromkeys([named[0].title, named[-1].title]))
@@ -199,6 +199,6 @@ def _span(part: list[Node | Fold]) -> str:
 
 
 def _numbers(rounds: list[Node | Fold]) -> str:
-    """Return the numbers of rounds: "2–26", or "2"."""
+    """Return the numbers of iterations: "2–26", or "2"."""
     first, last = (str(entry.round) for entry in (rounds[0], rounds[-1]) if isinstance(entry, Fold))
     return first if first == last else f"{first}–{last}"

@@ -93,7 +93,7 @@ def format_number(number: Any) -> str:
 
 
 def percent(part: float) -> str:
-    """Return a fraction between 0 and 1 as a percentage with two or three digits."""
+    """Return a fraction between 0 and 1 as a percentage: whole from 10 % on, below that with at most two digits."""
     return f"{100 * part:.0f} %" if part >= 0.1 else f"{100 * part:.2g} %"
 
 

@@ -80,7 +80,7 @@ def headline(verdict: Verdict, file: str = "") -> str:
         return meaning(verdict.outcome)
     answers = {check.oracle: check.answer for check in verdict.checks}
     if answers.get("finite differences") == "yes":
-        return translated("the gradients are those of the loss, and no write broke backward")
+        return translated("finite differences confirm the gradients, and no write broke backward")
     if answers.get("copies of saved tensors") == "not asked":
         return translated("backward was never called, so no gradient was checked")
     if not all(map(is_finite, verdict.gradients.values())):
@@ -120,4 +120,4 @@ def short_message(message: str) -> str:
 def words_on_runs(recording: Recording) -> list[str]:
     """Return the number of runs as one line; empty if it is unknown (release 0.1.0, or a post mortem)."""
     runs = recording.verdict.runs
-    return [translated("Number of runs, changed versions of the program included: {runs}.", runs=runs)] if runs else []
+    return [translated("The program ran {runs} times, including changed versions.", runs=runs)] if runs else []

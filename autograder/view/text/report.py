@@ -130,7 +130,7 @@ def _versions(harm: Harm) -> str:
     if harm.saved_version is None:
         return ""
     if harm.saved_version == harm.version_now:
-        return translated("no version counter moved")
+        return translated("no version counter changed")
     return translated("saved at version {saved}, now at {version}", saved=harm.saved_version, version=harm.version_now)
 
 

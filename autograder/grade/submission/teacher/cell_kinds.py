@@ -115,7 +115,7 @@ def cell_kinds(cells: Sequence[SourceCell], student_files: Iterable[str] = ()) -
 
 
 def with_dependents(kinds: dict[str, CellKind], tests: Iterable[str]) -> frozenset[str]:
-    """Return the ids of these tests, and of all that use a name which one of them binds."""
+    """Return the ids of these tests and of all tests that use a name that one of them binds."""
     names = set(tests)
     for name, kind in kinds.items():  # in order, because a test uses names of earlier tests
         names |= {name} if kind.uses_tests & names else set()

@@ -104,7 +104,7 @@ class AssignmentSource(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return [cell for cell in self.cells if cell.kind == "test"]
 
     def with_required_tests(self, tests: Iterable[str]) -> frozenset[str]:
-        """Return the ids of these tests, and of all that bind a name which one of them uses."""
+        """Return the ids of these tests and of all tests that bind a name that one of them uses."""
         names = set(tests)
         for name in reversed(self.kinds):
             names |= self.kinds[name].uses_tests if name in names else frozenset()

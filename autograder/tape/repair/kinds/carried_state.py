@@ -33,7 +33,7 @@ def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
         *of_items(source),
     ]
     for name, edits in changes:
-        text = "change.earlier_rounds|No gradient flows through {name} into earlier rounds any more."
+        text = "change.earlier_rounds|No gradient flows through {name} into earlier iterations any more."
         yield Candidate(KIND, edits, Message(text, name=name))
 
 
