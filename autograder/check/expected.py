@@ -166,7 +166,7 @@ class Trials:
     def __iter__(self) -> Iterator[Expected]:
         for number in range(ROUNDS):
             if number == len(self._drawn):
-                # One round uses the other mode of a module: an answer must compute the same in training and in evaluation mode.
+                # One run uses the other mode of a module: an answer must compute the same in training and in evaluation mode.
                 self._drawn.append(self._draw(training=number != 1))
             yield self._drawn[number]
 

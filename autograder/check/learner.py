@@ -25,14 +25,14 @@ class LearnerNames(Protocol):
     """A lookup of the student's functions and values, in this process or another."""
 
     def subject(self, name: str) -> Subject:
-        """Return the student's function or module class of that name; raise KeyError if it does not exist."""
+        """Return the student's function or module class of that name. Raise KeyError if it does not exist."""
 
     def value(self, name: str) -> Any:
-        """Return the student's plain value (text, number) of that name; raise KeyError if it does not exist."""
+        """Return the student's plain value (text, number) of that name. Raise KeyError if it does not exist."""
 
 
 def local_subject(name: str, target: Any) -> LocalSubject:
-    """Return the subject for a function or class of this process; raise KeyError for anything else."""
+    """Return the subject for a function or class of this process. Raise KeyError for anything else."""
     from autograder.check.subject.subjects import LocalSubject  # here, as it loads torch, which `passed` does not need
 
     if not (inspect.isfunction(target) or inspect.isclass(target)):
@@ -48,7 +48,7 @@ class KernelNames:
         return local_subject(name, self.value(name))
 
     def value(self, name: str) -> Any:
-        """Return the value of a name in the student's namespace; raise NotJudged if the last run of its cell raised an error."""
+        """Return the value of a name in the student's namespace. Raise NotJudged if the last run of its cell raised an error."""
         require_finished(name)
         # IPython stores the cells' names in its own namespace; without a kernel they are those of the running script.
         ipython = sys.modules.get("IPython")
@@ -74,7 +74,7 @@ class Missing(Unsolved):
 
 
 def find(look_up: Callable[[str], T], name: str) -> T:
-    """Return the student's function, class or value of this name; raise Missing if it is not defined."""
+    """Return the student's function, class or value of this name. Raise Missing if it is not defined."""
     try:
         return look_up(name)
     except KeyError:

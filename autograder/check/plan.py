@@ -29,7 +29,7 @@ class Unplannable(Exception):
 
 
 class Plan(ABC):
-    """One call of a check."""
+    """A check's call in a test cell: the questions to ask, and the comparison with the answers."""
 
     name: str  # the exercise, or the student's variable that contains a prediction
     makes_extra_call = False  # whether `compare` may make a call that is not in `calls`

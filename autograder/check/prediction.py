@@ -150,7 +150,7 @@ class _Prediction(Plan):
 
 
 class OutcomePrediction(_Prediction):
-    """One use of `predicted`."""
+    """A call of `predicted`: the student's outcome is compared with the program's."""
 
     def compare(self, names: LearnerNames) -> None:
         """Compare the predicted outcome with that of the program, and show the picture."""
@@ -194,7 +194,7 @@ class OutcomePrediction(_Prediction):
 
 
 class ValuePrediction(_Prediction):
-    """One use of `predicted_value`."""
+    """A call of `predicted_value`: the student's value is compared with the program's."""
 
     @functools.cached_property
     def value(self) -> Any:
@@ -238,7 +238,7 @@ def _has_form(guess: Any, value: Any) -> bool:
 
 
 class CulpritPlan(_Prediction):
-    """One use of `culprit`."""
+    """A call of `culprit`: the student's line is compared with the one that modified a saved tensor."""
 
     @functools.cached_property
     def recording(self) -> Recording:

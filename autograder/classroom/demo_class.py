@@ -179,7 +179,7 @@ class DemoQuestion:
 
 
 def make_demo_class(folder: Path, seed: int = 0) -> None:
-    """Write the course into a folder; raise InputError if the folder is not empty, or cannot be written."""
+    """Write the course into a folder. Raise InputError if the folder is not empty, or cannot be written."""
     with new_folder(folder, "class"):
         source = folder / "source" / LESSON / f"{LESSON}.ipynb"
         shutil.copytree(SOLUTIONS / LESSON, source.parent)

@@ -126,7 +126,7 @@ def graded_results(source: Path, submission: Path) -> dict[str, Any]:
 
 
 def strongest_level(weakest: str) -> IsolationLevel:
-    """Return the strongest level that this machine reaches; raise IsolationError if it is weaker than the named one."""
+    """Return the strongest level that this machine reaches. Raise IsolationError if it is weaker than the named one."""
     names = list(LEVELS)
     strong = [LEVELS[name] for name in names[: names.index(weakest) + 1]]
     for level in strong:

@@ -136,7 +136,7 @@ def read_sheet(
 
 
 def read_short_comments(path: Path) -> dict[str, str]:
-    """Return the reusable comments by abbreviation, none without the file; raise InputError if a column is missing."""
+    """Return the reusable comments by abbreviation, none without the file. Raise InputError if a column is missing."""
     if not path.exists():
         return {}
     table = read_table(path)

@@ -154,7 +154,7 @@ class _Return:
         return [row for row, student in certain.items() if row in self.empty and student not in self.ungraded]
 
     def _maximum(self, scale: Scale) -> float:
-        """Return the maximum of the written grades; raise InputError if they cannot be scaled."""
+        """Return the maximum of the written grades. Raise InputError if they cannot be scaled."""
         if scale is None:
             return self.grades.max_points
         maximum = number_in(self.column.max_points) if scale == "platform" else scale

@@ -40,7 +40,7 @@ MOODLES_FEWEST, MOODLES_USUAL = 5, 7  # columns of a worksheet; some sites remov
 
 @dataclass(frozen=True)
 class Person:
-    """One student."""
+    """A student in a roster file."""
 
     student: str  # nbgrader's id
     name: str  # the name on the platform

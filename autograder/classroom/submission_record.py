@@ -40,7 +40,7 @@ def record_folder(course: Path, assignment: str) -> Path:
 
 
 def read_record(course: Path, assignment: str) -> dict[str, CollectedSubmission]:
-    """Return the collected submissions by student, none without a record; raise InputError if the file is damaged."""
+    """Return the collected submissions by student, none without a record. Raise InputError if the file is damaged."""
     return read_json(record_folder(course, assignment) / FILE, dict[str, CollectedSubmission])
 
 
@@ -50,7 +50,7 @@ def write_record(course: Path, assignment: str, record: dict[str, CollectedSubmi
 
 
 def read_students(course: Path) -> dict[str, str]:
-    """Return the names in all lists that `collect` has read, by nbgrader's id; raise InputError if the file is damaged."""
+    """Return the names in all lists that `collect` has read, by nbgrader's id. Raise InputError if the file is damaged."""
     return read_json(course / FOLDER / STUDENTS, dict[str, str])
 
 
@@ -61,7 +61,7 @@ def keep_students(course: Path, names: dict[str, str]) -> None:
 
 
 def read_json(path: Path, form: type[Stored], advice: str = "Move it away, and collect again") -> Stored:
-    """Return the contents of a file, empty without the file; raise InputError, with the advice, if it is damaged."""
+    """Return the contents of a file, empty without the file. Raise InputError, with the advice, if it is damaged."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=form)
     except FileNotFoundError:

@@ -19,7 +19,7 @@ BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the text."""
+    """A cell of a CSV file, with its position in the file's text."""
 
     start: int  # the position of its first character
     end: int  # the position after its last character, quotes included
@@ -105,7 +105,7 @@ class TableFile:
 
 
 def read_table(path: Path) -> TableFile:
-    """Return the CSV file at a path; raise InputError if it cannot be read, or is not a table."""
+    """Return the CSV file at a path. Raise InputError if it cannot be read, or is not a table."""
     try:
         if path.stat().st_size > LARGEST:
             raise InputError(f"{printable(path.name)} has more than {LARGEST // 2**20} MiB, too many for a class list")

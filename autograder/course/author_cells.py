@@ -60,7 +60,7 @@ class Question:
 
 
 class Explanation(msgspec.Struct, frozen=True, array_like=True):
-    """One explanation."""
+    """A Markdown cell tagged `explanation`: the text that a check prints after an answer."""
 
     id: str  # the cell's id
     about: tuple[str, ...]  # the ids of the questions, and names of demonstrations; the last one is above it

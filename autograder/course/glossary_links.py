@@ -56,7 +56,7 @@ EMPHASIS = re.compile(rf"{OPAQUE}|{CODE}|(?P<stress>\*\*?)(?P<inside>[^*\s][^*\n
 
 @dataclass(frozen=True)
 class Term:
-    """One entry of the glossary."""
+    """A glossary entry, with the pattern that finds its term in a lesson."""
 
     anchor: str  # the anchor that JupyterLab generates for its heading
     code: str | None  # its name in code, such as "no_grad"; None if it has none in code

@@ -86,7 +86,7 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     assignments: dict[str, AssignmentPolicy] = {}
     drop_lowest: tuple[DropLowest, ...] = ()
     left: tuple[str, ...] = ()  # students who have left the course: excused from all assignments, and in no list
-    # Without a submission: "zero" is 0 points on the platform, too; "blank" does not count in the course's table either.
+    # Without a submission: "zero" is also 0 points on the platform; "blank" does not count in the course's table either.
     missing: Literal["zero", "blank"] | None = None
     # Which of several submissions counts: `collect` takes the last one, or the last one in time if there is one; `grade`
     # compares all of them and takes the one with the most points after its late penalty.
@@ -152,7 +152,7 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
-    """Return a course's policy.toml and the file's SHA-256 digest, None and "" without a file; raise InputError if it is unusable."""
+    """Return a course's policy.toml and the file's SHA-256 digest, None and "" without a file. Raise InputError if it is unusable."""
     path = course / FILE
     try:
         data = path.read_bytes()
@@ -227,7 +227,7 @@ class LatePolicy:
     """Due dates, extensions and late penalties, from a course's policy.toml or else from nbgrader's configuration."""
 
     def __init__(self, settings: Config) -> None:
-        """Read both; raise InputError if policy.toml cannot be used, or the configured plugin cannot be loaded."""
+        """Read both. Raise InputError if policy.toml cannot be used, or the configured plugin cannot be loaded."""
         root = settings.CourseDirectory.get("root", "")
         policy, self.digest = read_policy(Path(root)) if root else (None, "")
         self._policy = policy or CoursePolicy()

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     # The sandbox hides `repair`, and submissions record programs: what needs it imports it late.
     from autograder.tape.repair.trial.program_factory import ProgramFactory
 
-# Kinds of graph faults that no change of an in-place operation mends.
+# Kinds of graph faults that no change of an in-place operation fixes.
 BEYOND_SEARCH = {kind.name for kind in (UNUSED_TARGET, CUSTOM_BACKWARD, BROKEN_RULE, NOTHING_REQUIRED)}
 
 NOTE = Message(

@@ -18,14 +18,14 @@ FormName = Literal["as written", "in place", ".data", ".detach()", "out of place
 
 
 class LineForm(msgspec.Struct, frozen=True):
-    """One way to write a line."""
+    """A form in which a student may write a line, such as in place or out of place."""
 
     name: FormName  # the kind of form
     text: str  # the statement, without indentation; it may have several lines
 
 
 class LineCard(msgspec.Struct, frozen=True):
-    """One statement of a program."""
+    """A statement that a student may move, or write in another form."""
 
     id: str  # unique in the program
     forms: tuple[LineForm, ...]  # the ways to write it, the original first; a write or an alias of a tensor has several
@@ -74,7 +74,7 @@ class PlayProgram(msgspec.Struct, frozen=True):
         return self.header.removeprefix("def ").partition("(")[0]
 
     def card(self, identity: str) -> LineCard:
-        """Return the card with this id; raise KeyError if it does not exist."""
+        """Return the card with this id. Raise KeyError if it does not exist."""
         return {card.id: card for card in self.cards}[identity]
 
 

@@ -45,7 +45,7 @@ START = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 
 @dataclass(frozen=True)
 class CollectedLine:
-    """One student's line of the report."""
+    """A student's line in the report of `collect`."""
 
     student: str  # nbgrader's id
     name: str  # the name on the platform

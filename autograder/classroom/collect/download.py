@@ -62,7 +62,7 @@ class DownloadError(InputError):
 
 @dataclass(frozen=True)
 class DownloadedFile:
-    """One file of a download."""
+    """A file in a platform's download, whose contents are read when they are needed."""
 
     path: str  # the path inside the download, with `/` between folders; never absolute, never with `..`
     # takes a maximum number of bytes and returns the contents; raises DownloadError if the file is larger or damaged
@@ -107,7 +107,7 @@ def platform_of_names(
 
 @contextlib.contextmanager
 def open_download(path: Path) -> Iterator[Download]:
-    """Yield the files of a zip or a folder; raise DownloadError if it is neither, or has more files than any class submits."""
+    """Yield the files of a zip or a folder. Raise DownloadError if it is neither, or has more files than any class submits."""
     if path.is_dir():
         yield _listed(_in_folder(path))
         return

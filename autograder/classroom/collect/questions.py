@@ -52,7 +52,7 @@ class Answers:
 
 
 def read_answers(folder: Path, zone: datetime.tzinfo) -> Answers:
-    """Return a teacher's answers, none without a table; raise InputError if a column is missing, or a time cannot be parsed."""
+    """Return a teacher's answers, none without a table. Raise InputError if a column is missing, or a time cannot be parsed."""
     path = folder / FILE
     if not path.exists():
         return Answers({}, {}, {}, [])

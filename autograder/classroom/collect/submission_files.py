@@ -123,7 +123,7 @@ def _cells(file: DownloadedFile) -> frozenset[str] | None:
 
 
 def _cells_of(data: bytes) -> frozenset[str]:
-    """Return nbgrader's ids of the cells of a notebook; raise UnreadableSubmission if it is not a notebook."""
+    """Return nbgrader's ids of the cells of a notebook. Raise UnreadableSubmission if it is not a notebook."""
     known = (cell.metadata.get("nbgrader") for cell in parse(without_outputs(data)))
     return frozenset(about.grade_id for about in known if about)
 

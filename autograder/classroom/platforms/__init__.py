@@ -15,7 +15,7 @@ FORMS = {form.name: form for form in (CANVAS_FORM, MOODLE_FORM, BLACKBOARD_FORM,
 
 
 def platform_of(download: Download, name: str) -> Platform:
-    """Return the platform of this name, or for "auto" the one whose format most files have; raise DownloadError if there is none."""
+    """Return the platform of this name, or for "auto" the one whose format most files have. Raise DownloadError if there is none."""
     if name != "auto":
         return PLATFORMS[name]
     counted = {

@@ -83,7 +83,7 @@ PICTURE = re.compile(r'<img alt="([^"]*)" src="(data:image/svg\+xml[^"]*)"')
 
 
 class ExerciseReport(msgspec.Struct, frozen=True):
-    """One graded cell."""
+    """The class's results for a graded cell."""
 
     id: str  # nbgrader's id
     max_points: float  # the points of the cell
@@ -135,7 +135,7 @@ class ClassReport(msgspec.Struct, frozen=True):
 
 
 def class_report(classroom: Classroom) -> ClassReport:
-    """Return the report on an assignment, from records only; raise InputError if `autograder grade` has not graded it."""
+    """Return the report on an assignment, from records only. Raise InputError if `autograder grade` has not graded it."""
     policy = checked_policy(classroom)
     records, excused = _counting(read_records(classroom), policy)
     points = [[_points(records, student, cell) for cell in records.cells] for student in records.rows]

@@ -28,7 +28,7 @@ class ClassGrades:
 
 
 def read_class_grades(classroom: Classroom) -> ClassGrades:
-    """Return the grades of an assignment; raise InputError if it has none yet."""
+    """Return the grades of an assignment. Raise InputError if it has none yet."""
     missing = InputError(
         f"{classroom.assignment} has no grades yet. Run `autograder grade {classroom.assignment}` first"
     )
@@ -77,7 +77,7 @@ class ClassRecords(msgspec.Struct, frozen=True):
 
 
 def read_records(classroom: Classroom) -> ClassRecords:
-    """Return the stored records of an assignment; raise InputError if `autograder grade` has not graded it."""
+    """Return the stored records of an assignment. Raise InputError if `autograder grade` has not graded it."""
     grades = read_class_grades(classroom)
     query = "SELECT student, cells FROM autograder_grade WHERE assignment = :a ORDER BY student"
     with opened_gradebook(classroom) as book:

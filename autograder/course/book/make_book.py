@@ -133,7 +133,7 @@ def check_output_folder(folder: Path) -> None:
 
 
 def _place(folder: Path) -> Path:
-    """Return the folder with links and dots resolved; raise OSError if a link is broken."""
+    """Return the folder with links and dots resolved. Raise OSError if a link is broken."""
     return Path(os.path.realpath(folder, strict=folder.is_symlink()))
 
 

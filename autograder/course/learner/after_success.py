@@ -37,7 +37,7 @@ def explain_passes() -> None:
 
 
 def show_explanation(name: str) -> None:
-    """Show the explanations of a question or demonstration of which all other questions have been answered, too."""
+    """Show the explanations of a question or demonstration of which all other questions have also been answered."""
     if "NBGRADER_EXECUTION" in os.environ or VALIDATING in os.environ:
         return
     for lesson in lessons():

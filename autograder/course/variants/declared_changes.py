@@ -48,7 +48,7 @@ class DeclaredChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def digest(self) -> str:
-        """A hash of all differences."""
+        """The SHA-256 digest of all differences."""
         return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()
 
 

@@ -160,7 +160,7 @@ class GradingTerms(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def name(self) -> str:
-        """A hash of everything."""
+        """A hash of the job's settings and sources, which names it."""
         return hashlib.sha256(msgspec.msgpack.encode(self, order="deterministic")).hexdigest()[:16]
 
     @cached_property

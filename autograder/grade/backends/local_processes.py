@@ -52,7 +52,7 @@ class _Lane:
     overdue: str = ""  # the reason for ending it, if it took too long for a job
 
     def grade(self, job: Job, limits: Limits) -> JobResult:
-        """Return the result of a job; raise ChannelError or OSError if the lane has ended, or takes too long."""
+        """Return the result of a job. Raise ChannelError or OSError if the lane has ended, or takes too long."""
         if self.process is None:  # the lane sends a byte when it begins, by which the kernel identifies its process
             self.connection.settimeout(PLANNING_SECONDS)
             with contextlib.suppress(psutil.Error):

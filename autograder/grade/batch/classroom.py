@@ -55,7 +55,7 @@ class SubmissionTime:
 
 @dataclass(frozen=True)
 class Classroom(CourseFolders):
-    """One assignment of a class."""
+    """The folders of an assignment in a nbgrader course."""
 
     assignment: str  # nbgrader's name for the assignment, which is its folder's name in `sources`
 
@@ -190,7 +190,7 @@ def open_class(folder: Path, assignment: str, *, without_submissions: bool = Fal
 
 
 def course_folder(folder: Path) -> Path:
-    """Return the absolute path of a course's folder; raise InputError if it is missing."""
+    """Return the absolute path of a course's folder. Raise InputError if it is missing."""
     folder = folder.resolve()
     if not folder.is_dir():
         raise InputError(f"there is no folder {printable(str(folder))}. Name the course's folder with --course")
@@ -268,7 +268,7 @@ def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_so
 
 @contextlib.contextmanager
 def opened_gradebook(classroom: Classroom) -> Iterator[Gradebook]:
-    """Open the gradebook; raise InputError if it is damaged, locked, or of another version of nbgrader."""
+    """Open the gradebook. Raise InputError if it is damaged, locked, or of another version of nbgrader."""
     try:
         with open_gradebook(classroom.gradebook, classroom.course_id) as gradebook:
             gradebook.db.query(Student).first()  # fails if the gradebook is older and lacks a column

@@ -43,7 +43,7 @@ class CourseFolders:
 
 
 def read_config(folder: Path) -> Config | None:
-    """Return the configuration in a folder's nbgrader_config.py, None without the file; raise InputError if it fails."""
+    """Return the configuration in a folder's nbgrader_config.py, None without the file. Raise InputError if it fails."""
     if not (folder / FILE).is_file():
         return None
     # The file may name plugins next to it, as for nbgrader's own commands (baseapp.py, 0.9.6).

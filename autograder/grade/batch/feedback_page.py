@@ -378,7 +378,7 @@ def _gives_points(cell: NotebookNode) -> bool:
 
 @dataclass(frozen=True)
 class GradedExercise:
-    """One exercise of a graded notebook."""
+    """The answers and tests below one heading of a graded notebook."""
 
     name: str  # the heading above it, or else the words in the name of its first graded cell
     answers: list[NotebookNode]  # the student's cells, including those that a person grades

@@ -68,7 +68,7 @@ class GradedStudent:
 
 
 class GradingRun(msgspec.Struct, frozen=True):
-    """One run of `grade`."""
+    """The number and the settings of a run of `grade`."""
 
     number: int  # its id in the gradebook
     seed: int  # seed from which the inputs of checks are drawn

@@ -265,14 +265,14 @@ STRONGEST = next(iter(LEVELS))
 
 
 def known_level(name: str) -> IsolationLevel:
-    """Return the level of this name, whether or not this machine reaches it; raise IsolationError if it does not exist."""
+    """Return the level of this name, whether or not this machine reaches it. Raise IsolationError if it does not exist."""
     if name not in LEVELS:
         raise IsolationError(f"there is no isolation level {name!r}. Choose one of: {', '.join(LEVELS)}")
     return LEVELS[name]
 
 
 def require_level(name: str) -> IsolationLevel:
-    """Return the level of this name; raise IsolationError if it does not exist, or this machine does not reach it."""
+    """Return the level of this name. Raise IsolationError if it does not exist, or this machine does not reach it."""
     level = known_level(name)
     if level.obstacle:
         weaker = next((level for level in LEVELS.values() if not level.obstacle), None)

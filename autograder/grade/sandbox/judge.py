@@ -105,7 +105,7 @@ class Judge:
         raise StudentError(Message("test.not_called|{name} was not called: {reason}", name=name, reason=reason))
 
     def _bind(self, request: messages.RunTest, calls: Calls) -> dict[str, Any]:
-        """Bind the student's names for a test, and return them with their values; raise Unreachable if one cannot cross."""
+        """Bind the student's names for a test, and return them with their values. Raise Unreachable if one cannot cross."""
         given: dict[str, Any] = {}
         for name, description in request.names.items():
             if description.kind == "absent":
@@ -122,7 +122,7 @@ class Judge:
         return given
 
     def subject(self, name: str) -> RemoteSubject:
-        """Return the student's function or class of that name; raise KeyError if it does not exist."""
+        """Return the student's function or class of that name. Raise KeyError if it does not exist."""
         description = self._answer(messages.DescribeName(name), messages.NameDescription)
         if description.kind not in ("function", "class"):
             raise KeyError(name)
@@ -130,7 +130,7 @@ class Judge:
         return RemoteSubject(name, time.monotonic_ns(), self._call, lambda _: None)
 
     def value(self, name: str) -> Any:
-        """Return the student's plain value of that name; raise KeyError if it does not exist."""
+        """Return the student's plain value of that name. Raise KeyError if it does not exist."""
         return plain_value(name, self._answer(messages.DescribeName(name), messages.NameDescription))
 
     def _call(self, asked: messages.MakeCall) -> Any:
@@ -148,7 +148,7 @@ class Judge:
 
 
 def plain_value(name: str, description: messages.NameDescription) -> Any:
-    """Return the value of a name; raise KeyError if it does not exist, or Unreachable if it is not plain."""
+    """Return the value of a name. Raise KeyError if it does not exist, or Unreachable if it is not plain."""
     if description.kind == "absent":
         raise KeyError(name)
     if description.kind != "data" or description.unsendable is not None:
@@ -203,7 +203,7 @@ def _lines(error: BaseException) -> tuple[int | None, int | None]:
     if not top:
         return None, None
     numbers = [line for frame, line in frames if frame.f_code.co_filename == top[0][0]]
-    return top[0][1], numbers[-1]  # a module that the test imports has such a frame, too
+    return top[0][1], numbers[-1]  # a module that the test imports also has such a frame
 
 
 def _not_judged(reason: str) -> messages.TestRan:

@@ -65,7 +65,7 @@ def fork_into_own_namespaces(clone: int) -> int:
 
 
 def set_up_own_namespaces(uid: int, gid: int) -> None:
-    """Keep the parent's user in the new namespaces, and set up a 127.0.0.1 of their own; raise OSError if that is not allowed."""
+    """Keep the parent's user in the new namespaces, and set up a 127.0.0.1 of their own. Raise OSError if that is not allowed."""
     set_dumpable(True)  # otherwise the files of the process in /proc belong to root and are not writable
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")

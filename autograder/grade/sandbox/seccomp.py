@@ -101,7 +101,7 @@ class _Program(ctypes.Structure):
 
 
 def library() -> ctypes.CDLL:
-    """Return libseccomp; raise FilterError if it is missing."""
+    """Return libseccomp. Raise FilterError if it is missing."""
     try:
         library = ctypes.CDLL("libseccomp.so.2")
     except OSError:
@@ -133,7 +133,7 @@ def call_number(name: str) -> int:
 
 
 def compile_filter(*, network: bool = True) -> bytes:
-    """Return the filter, with or without internet sockets, as instructions for the kernel; raise FilterError if that fails."""
+    """Return the filter, with or without internet sockets, as instructions for the kernel. Raise FilterError if that fails."""
     seccomp = library()
     context = seccomp.seccomp_init(ALLOW)
     try:
@@ -149,7 +149,7 @@ def compile_filter(*, network: bool = True) -> bytes:
 
 
 def set_filter(instructions: bytes) -> None:
-    """Set a filter for this process and all that it starts; raise FilterError if the kernel rejects it. Requires `no_new_privs`."""
+    """Set a filter for this process and all that it starts. Raise FilterError if the kernel rejects it. Requires `no_new_privs`."""
     program = _Program(len(instructions) // INSTRUCTION_BYTES, instructions)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0):

@@ -41,7 +41,7 @@ class StudentError(Exception):
 
 
 class RaisedError(msgspec.Struct, frozen=True):
-    """An exception."""
+    """An exception that a student's function raised, as plain data."""
 
     classes: list[str]  # names ("module:name") of its class and the bases, as in `__mro__`
     message: str  # the value of `str`

@@ -31,7 +31,7 @@ SECONDS = 600.0  # for one cell, whose finite differences are computed once for 
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A planned declarative cell."""
+    """The plans of a declarative cell, made once for all submissions."""
 
     plans: tuple[Plan, ...] = ()  # the plans of its checks, in order
     # for each plan, the requests by which a lane asks the student's process for the answers to compare

@@ -73,7 +73,7 @@ class StudentAnswers:
         self.recordings: dict[messages.Attempt, Recording | None] = {}
 
     def subject(self, name: str) -> RemoteSubject:
-        """Return the student's function or class of that name; raise KeyError if it does not exist."""
+        """Return the student's function or class of that name. Raise KeyError if it does not exist."""
         first = self._answers[0] if self._answers else None
         if isinstance(first, messages.Failure) and first.reason.startswith("KeyError: "):
             raise KeyError(name)
@@ -81,11 +81,11 @@ class StudentAnswers:
         return RemoteSubject(name, group, self._result, self._recorded)
 
     def value(self, name: str) -> Any:
-        """Return the student's plain value of that name; raise KeyError if it does not exist."""
+        """Return the student's plain value of that name. Raise KeyError if it does not exist."""
         return plain_value(name, self.answer(messages.DescribeName(name), messages.NameDescription, name))
 
     def answer(self, request: messages.Request, form: type[Any], name: str) -> Any:
-        """Return the answer to a request, which is sent now if necessary; raise Unreachable if it cannot be answered."""
+        """Return the answer to a request, which is sent now if necessary. Raise Unreachable if it cannot be answered."""
         try:
             if request in self._requests:
                 place = self._requests.index(request)
@@ -119,7 +119,7 @@ class StudentAnswers:
 
 
 def decoded_result(data: bytes, asked: messages.MakeCall, text: SubmissionText) -> ProgramText | Report:
-    """Return a result with the source of the student's code, which that process could forge; raise Unreachable if it is damaged."""
+    """Return a result with the source of the student's code, which that process could forge. Raise Unreachable if it is damaged."""
     try:
         result = msgspec.msgpack.decode(data, type=form_of_result(asked))
         result = msgspec.structs.replace(result, code=text.code(asked.name), words=text.words(asked.name))

@@ -174,7 +174,7 @@ class ServerClient(contextlib.AbstractContextManager["ServerClient"]):
         self.close()
 
     def start(self) -> None:
-        """Start the server if it is not running, and wait until it is ready; raise IsolationError, with its last line, if it ends."""
+        """Start the server if it is not running, and wait until it is ready. Raise IsolationError, with its last line, if it ends."""
         if self._process is not None:
             return
         if self._control is None:

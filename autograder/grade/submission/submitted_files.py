@@ -110,7 +110,7 @@ def _cell(item: Any) -> NotebookNode | None:
 
 
 def notebook_bytes(path: Path, limits: Limits) -> bytes:
-    """Return a notebook's bytes without its outputs; raise UnreadableSubmission if it is missing, too large, or not a plain file."""
+    """Return a notebook's bytes without its outputs. Raise UnreadableSubmission if it is missing, too large, or not a plain file."""
     try:
         data = without_outputs(plain_file(path, LARGEST_NOTEBOOK))
         _check_size(path, len(data), limits.notebook_bytes)

@@ -124,7 +124,7 @@ def grade_submissions(
     backend: Backend,
     on_step: OnStep = ignore_step,
 ) -> dict[str, NotebookGrade | str]:
-    """Return each submission's grade by its name, or the reason why the grader failed; raise IsolationError without a sandbox."""
+    """Return each submission's grade by its name, or the reason why the grader failed. Raise IsolationError without a sandbox."""
 
     def jobs() -> Iterator[Job]:
         for number, (name, (notebook, plan)) in enumerate(submissions.items(), 1):

@@ -71,7 +71,7 @@ class ChannelError(UnfinishedError):
 
 
 def send(connection: socket.socket, message: msgspec.Struct, *, watch: Callable[[], None] | None = None) -> None:
-    """Send one message; raise ChannelError if the other side has ended. `watch` is as in `receive`."""
+    """Send one message. Raise ChannelError if the other side has ended. `watch` is as in `receive`."""
     payload = memoryview(msgspec.msgpack.encode(message))
     header, sent = memoryview(HEADER.pack(len(payload))), 0
     while sent < len(header) + len(payload):

@@ -67,7 +67,7 @@ class Setting:
         return float(getattr(Limits(), self.field)) / self.unit
 
     def value(self, given: Any) -> float:
-        """Return the value of the limit; raise ValueError, with the setting's name, if `given` is not a number, or too small."""
+        """Return the value of the limit. Raise ValueError, with the setting's name, if `given` is not a number, or too small."""
         is_number = isinstance(given, (int, self.kind)) and not isinstance(given, bool)
         if not is_number or not self.least <= given < float("inf"):
             raise ValueError(f"{self.name} = {given!r} cannot be used; {self.help} are a number from {self.least:g} up")

@@ -152,7 +152,7 @@ class ReceivedOutputs:
         self._left = MARGIN * budget
 
     def read(self, data: bytes) -> list[dict[str, Any]]:
-        """Return the outputs of one cell; raise ValueError if they are too large, or do not have a known form."""
+        """Return the outputs of one cell. Raise ValueError if they are too large, or do not have a known form."""
         self._left -= len(data)
         if self._left < 0:
             raise ValueError("the cells displayed too much output")

@@ -70,7 +70,7 @@ class Codec:
 
 
 def encode(value: Any) -> bytes:
-    """Return a value as bytes; raise NotPlain if it, or a part of it, is not plain."""
+    """Return a value as bytes. Raise NotPlain if it, or a part of it, is not plain."""
     try:
         return _ENCODER.encode(_Encoding().part(value, DEEPEST))
     except UnicodeEncodeError:
@@ -78,7 +78,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """Return the value that `encode` has encoded as these bytes; raise ValueError if they do not come from it."""
+    """Return the value that `encode` has encoded as these bytes. Raise ValueError if they do not come from it."""
     try:
         if len(data) > SMALL and has_more_items(data, 2 * MOST_ITEMS):
             raise ValueError

@@ -48,7 +48,7 @@ class FaultKind:
     after_error: bool = True  # whether to search for it after an error of the program
 
     def found(self, evidence: Evidence) -> tuple[GraphFault, ...]:
-        """Return the faults of this kind. They are searched once, because other kinds and the notes ask for them, too."""
+        """Return the faults of this kind. They are searched once, because other kinds and the notes also ask for them."""
         if self.name not in evidence.faults:
             evidence.faults[self.name] = tuple(self.find(evidence))
         return evidence.faults[self.name]
@@ -91,7 +91,9 @@ def words_on_cut(cut: Cut, state: RunState) -> tuple[Message, Message]:
     """Return the effect of a line on a value that has a graph, as a clause, and the replacement for the line."""
     switch = why_recording_is_off(state) if cut.how == NO_GRAD else ""
     values = cut.values
-    if cut in state.flow.cuts.drawn.values():  # a distribution draws with other views of its parameters in each round
+    if (
+        cut in state.flow.cuts.drawn.values()
+    ):  # a distribution draws with other views of its parameters in each iteration
         values = list({state.name_of(value): value for value in reversed(values)}.values())[::-1]
     known: dict[str, object] = {
         "name": name_of(state, values) if is_in_view(state, values, cut.place) else ITS_INPUT,
@@ -190,10 +192,10 @@ def why_recording_is_off(state: RunState) -> str:
 
 
 def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_INPUT) -> str:
-    """Return the name of the first tensor that has one, and the number of the others in one round of a loop."""
+    """Return the name of the first tensor that has one, and the number of the others in one iteration of a loop."""
     different = {tensor.id: state.name_of(tensor) or f"leaf {tensor.id}" for tensor in tensors}
     counts = Counter(different.values())
-    # Several tensors of a round can have one name (`g` in `for g in grads`); most names have one tensor in each round.
+    # Several tensors of an iteration can have one name (`g` in `for g in grads`); most names have one in each iteration.
     rounds = max(multimode(count for name, count in counts.items() if name[:5] != "leaf "), default=1)
     return and_more([name for name, count in counts.items() for _ in range(-(-count // rounds))], other)
 

@@ -70,7 +70,7 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     if shared is None:
         return
     first, begun = next((call, begun) for call, nodes, begun in freeing if shared.id in nodes)
-    # Of losses that were all computed before, as in `for loss in losses: loss.backward()`, no round passes on a value.
+    # Of losses that were all computed before, such as in `for loss in losses: loss.backward()`, no iteration passes on a value.
     is_carried = any(shared.step <= step <= begun for step in _rounds(state, last.place))
     if is_carried and any(state.graph.nodes[node].step > begun for node in again):
         common = [state.graph.nodes[number] for number in set().union(*visited).intersection(state.visited[-1])]
@@ -123,7 +123,7 @@ def _modified_below(state: RunState, top: GraphNode) -> WriteEvent | None:
 
 
 def _modified_graph(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the value that carries the graph of an earlier round, if backward raised an error at a modified tensor of that graph."""
+    """Yield the value that carries the graph of an earlier iteration, if backward raised an error at a modified tensor of it."""
     state, calls = evidence.state, evidence.state.flow.calls
     rounds = [number for number, call in enumerate(calls[:-1]) if call.place == calls[-1].place]
     if not rounds:

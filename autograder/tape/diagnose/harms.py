@@ -26,7 +26,7 @@ from autograder.tape.recording.verdict_types import Harm, Outcome, Place, note_o
 
 @dataclass(frozen=True)
 class HarmKind:
-    """A kind of harm."""
+    """A way in which an in-place modification breaks a gradient, with the function that finds it."""
 
     name: str  # its name in `explain --json`
     sentence: str  # description for readers who know PyTorch

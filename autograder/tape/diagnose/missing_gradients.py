@@ -91,7 +91,7 @@ def _is_unused(tree: ast.Module, name: str, line: int) -> bool:
 
 
 def _loops_over(tree: ast.Module, name: str, line: int) -> list[ast.For]:
-    """Return the loops around a line that bind a name in each round."""
+    """Return the loops around a line that bind a name in each iteration."""
     loops = around(tree, ast.For, line)
     return [loop for loop in loops if name in {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}]
 

@@ -87,7 +87,7 @@ def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
         yield from _with_recording_off(evidence, switch)
         return
     for call in evidence.state.flow.calls:
-        # Backward of a recorded loss computes the same under no_grad, with create_graph, too.
+        # Backward of a recorded loss computes the same under no_grad, also with create_graph.
         if call.recording or call.has_graph:
             continue
         yield NOT_RECORDED.at(

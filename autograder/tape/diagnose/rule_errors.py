@@ -22,7 +22,7 @@ class Rule:
     """A rule of autograd: words of PyTorch's message (2.6 to 2.15) whose groups are values of the two texts.
 
     `node` names the group or the start of the node at whose line the fault is; without one, it is at the line of the error.
-    `line` is a part of that line, for a message that unrelated errors have, too.
+    `line` is a part of that line, for a message that unrelated errors also have.
     """
 
     words: re.Pattern[str]

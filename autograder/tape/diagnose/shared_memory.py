@@ -14,7 +14,7 @@ _KEEPS = re.compile(r"(append\(|\] = ).*(\.data\b|\.detach\(\)|\.state_dict\(\))
 
 
 def _copied_onto_themselves(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the lines that copy a state into a module whose tensors it holds, so that each step changed the state, too."""
+    """Yield the lines that copy a state into a module whose tensors it holds, so that each step also changed the state."""
     for place in (place for place, times in evidence.state.flow.copied.items() if any(map(all, times.values()))):
         effect = (
             "state.same_memory|it copies each tensor onto itself, so it restores nothing: the state is not a copy, and each "

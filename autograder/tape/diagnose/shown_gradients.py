@@ -231,7 +231,7 @@ class _Row:
 def _rows(evidence: Evidence) -> dict[str, _Row]:
     """Return the rows by name. Two leaves of one backward call have separate rows, and those of different shapes.
 
-    Leaves that differ only in the size of the batch, which may be smaller in the last round, share a row, and so do the
+    Leaves that differ only in the size of the batch, which may be smaller in the last iteration, share a row, and so do the
     parameters of models that had one name, one after another: the name means the last, or the one with a fault.
     """
     rows: dict[str, _Row] = {}
@@ -242,7 +242,7 @@ def _rows(evidence: Evidence) -> dict[str, _Row]:
         shape = (0, *shape[1:]) if len(shape) > 1 else shape
         shape = () if "." in name else shape
         first = name, min(reached, default=-1)
-        # The second leaf of this name in each backward call is in row 2, so leaves of several rounds share a row.
+        # The second leaf of this name in each backward call is in row 2, so leaves of several iterations share a row.
         number = max(numbers[first], 1)
         while True:
             row = rows.setdefault(name if number == 1 else f"{name} ({number})", _Row(shape))

@@ -170,7 +170,7 @@ class Observer(Listener):
         steps.begun = self.state.steps if steps.begun is None and not self._only_counts else steps.begun
 
     def _recording_set(self, _switch: torch.set_grad_enabled, mode: bool) -> None:
-        """Note the line that turns recording off. `no_grad` calls it, too."""
+        """Note the line that turns recording off; `no_grad` also calls this."""
         if not mode and torch.is_grad_enabled():
             self._isolated(lambda: self.state.flow.modes.stop_recording(self.statements.here()))
 
@@ -201,7 +201,7 @@ class Observer(Listener):
             yield
 
     def _before(self, name: str, inputs: list[torch.Tensor]) -> bool:
-        """Process a call, or return True if its line has worked on tensors that no graph reaches for `ROUNDS` rounds."""
+        """Process a call, or return True if its line has worked on tensors that no graph reaches in `ROUNDS` executions."""
         has_many_calls = self._always_checked == ALWAYS_CHECKED and self._functions.counted >= CALLS
         is_long = has_many_calls or self.state.steps >= self._always_checked
         if is_long and self._isolated(self.ignored.is_ignored, name, inputs):

@@ -180,7 +180,7 @@ class IgnoredLines:
         return memories
 
     def count(self, active_call: ActiveCall, complete: bool) -> None:
-        """Count a round of a line."""
+        """Count an execution of a line."""
         line = active_call.file, active_call.line
         if complete and line in self._rounds:
             self._rounds[line] += 1

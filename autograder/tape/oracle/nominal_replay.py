@@ -110,7 +110,7 @@ class NominalReplay(CallMode, Listener):
                 node.register_hook(self._leave_backward)
         return result
 
-    # The gradient that a call with create_graph=True returns is a function of the leaves, too: all that it is computed from varies.
+    # The gradient that a call with create_graph=True returns is also a function of the leaves: all that it is computed from varies.
 
     def _enter_backward(self, _gradients: tuple[Any, ...]) -> None:
         self.unfixed += self.creates_graph

@@ -29,7 +29,7 @@ _SWITCHES = {
 def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Remove the calls that take values out of the graph, and the calls below that make new leaves of these values."""
     if "cut.copies_updated" in ids_in(fault.sentence):
-        return  # copies that are updated: the update has to change, too
+        return  # copies that are updated: the update also has to change
     yield from _with_keyword(source, at, fault)
     yield from _call_with_values(source, at)
     below = [
@@ -249,7 +249,7 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
     yield from _with_keyword(source, at, fault)
     yield from _compute_in_reader(source, at)
     code = code_in(fault)
-    # After another call, such as one for an inner gradient, it could cut the graph of this round.
+    # After another call, such as one for an inner gradient, it could cut the graph of this iteration.
     named = values_of(values_of(fault.sentence).get("place", ""))
     again = source.statements_at(named["line"]) if named.keys() == {"line"} and "detach" in code else []
     for backward in [backward for backward in backwards(source, at) if backward in again]:
@@ -258,7 +258,9 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
             if source.stands_alone(at) and not _DRAWN.search(source.of(at)):
                 yield (source.delete(at), source.insert_before(loop.body[0], source.of(at)))
             yield (source.insert_after(at, code),)
-        if id_of(fault.change) == "backward.compute_or_detach":  # a value of all rounds would train in the first only
+        if (
+            id_of(fault.change) == "backward.compute_or_detach"
+        ):  # a value of all iterations would train in the first only
             yield (source.insert_after(backward, code),)
     if isinstance(at, ast.Assign) and isinstance(at.value, ast.Tuple):
         each = [source.append(value, ".detach()") for value in at.value.elts]

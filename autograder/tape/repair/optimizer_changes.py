@@ -171,7 +171,7 @@ def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
     code, names = code_in(fault), _names_of_optimizers(source, at)
     named = code.removesuffix(".zero_grad()")
     # The optimizer that the change names, or else the one whose step comes next, is most likely the right one.
-    # In a loop around backward alone, a later round would clear gradients that the step needs.
+    # In a loop around backward alone, a later iteration would clear gradients that the step needs.
     around = [loop for loop in source.loops(at) if not calls_of(loop, "step")]
     for name in sorted(names, key=lambda name: name != named):
         yield from ((source.insert_before(place, f"{name}.zero_grad()"),) for place in [*around[-1:], at])
@@ -200,7 +200,7 @@ def _names_of_optimizers(source: EditableSource, at: ast.stmt) -> list[str]:
 
     An optimizer is made in this file, or its step without arguments is in the function of the line.
     """
-    # A scheduler has the method, too.
+    # A scheduler also has the method.
     bound = [node for node in source.nodes(ast.Assign) if "scheduler" not in ast.unparse(node.value).lower()]
     texts = [ast.unparse(node) for node in bound if "optim" in ast.unparse(node.value)]
     targets = {name for text in texts for name in text.partition(" = ")[0].strip("()").split(", ")}

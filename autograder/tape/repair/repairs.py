@@ -1,4 +1,4 @@
-"""Find fixes of a broken program in one file or several, and note widely copied cures that have no effect."""
+"""Find fixes of a broken program in one file or several, and note widely copied fixes that have no effect."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from autograder.tape.run.programs.source_text import is_own_file
 
 
 def ineffective_workarounds(program: BrokenProgram) -> Iterator[str]:
-    """Yield a sentence for each copied cure that the program uses without effect."""
+    """Yield a sentence for each copied fix that the program uses without effect."""
     if program.verdict.outcome not in ("raises-backward", "silently-wrong"):
         return
     seen = figures(program.verdict)
-    cures = [(node.lineno, cure_by_call(program, node)) for node in program.source.nodes(ast.Call)]
+    copied = [(node.lineno, copied_call(program, node)) for node in program.source.nodes(ast.Call)]
     writes = (write for write in program.harmful_writes if write.statement in program.suspects)
-    cures += [(write.statement.lineno, cure_of_write(program, write)) for write in writes]
-    yield from (message_with(text, {"line": line, "seen": seen}) for line, text in cures if text is not None)
+    copied += [(write.statement.lineno, copied_write(program, write)) for write in writes]
+    yield from (message_with(text, {"line": line, "seen": seen}) for line, text in copied if text is not None)
 
 
-def cure_by_call(program: BrokenProgram, call: ast.Call) -> str | None:
-    """Return the text on a call that is a copied cure, or None."""
+def copied_call(program: BrokenProgram, call: ast.Call) -> str | None:
+    """Return the text on a call that is a copied fix, or None."""
     if called(call) == "allow_mutation_on_saved_tensors":
         return (
             "cure.allow_mutation|Line {line}: allow_mutation_on_saved_tensors() does not detect every in-place "
@@ -54,8 +54,8 @@ def cure_by_call(program: BrokenProgram, call: ast.Call) -> str | None:
     return None
 
 
-def cure_of_write(program: BrokenProgram, write: InPlaceWrite) -> str | None:
-    """Return the text on the copied cure with which a tensor is modified, or None."""
+def copied_write(program: BrokenProgram, write: InPlaceWrite) -> str | None:
+    """Return the text on the copied fix with which a tensor is modified, or None."""
     if "data" in write.path or is_data_alias(program, write):
         if program.verdict.error:
             return (

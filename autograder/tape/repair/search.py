@@ -116,7 +116,7 @@ class Search:
         error = self.verdict.error
         at = error.line if error and error.line and error.is_in(self.factory.file) else 0
         text = "".join(self.factory.source.splitlines()[at - 1 : at])
-        # With retain_graph=True, the program means the gradients of earlier rounds, unless it carries the loss itself.
+        # With retain_graph=True, the program means the gradients of earlier iterations, unless it carries the loss itself.
         is_kept, loss = "retain_graph=True" in text, text.partition(".backward(")[0].strip()
         reused = (fault.change for fault in self.verdict.graph_faults if fault.kind == FREED_GRAPH.name)
         is_reused = any(not is_kept or values_of(change).get("name") == loss for change in reused)
@@ -130,7 +130,7 @@ class Search:
             return Reference(self.run(source), self.run(source, self.intended()))  # type: ignore[arg-type]
 
     def works_for_other_data(self, change: TriedChange) -> bool:
-        """Return whether a change keeps losses and gradients with other random numbers, too. Without time, it is assumed."""
+        """Return whether a change keeps losses and gradients also with other random numbers. Without time, it is assumed."""
         if self.is_time_to_prove():
             return True
         reference = self.other_reference
@@ -141,7 +141,7 @@ class Search:
     def scope_after(self, plain: TrialRun) -> Scope:
         """Return the length of further runs: if an error ended the program, the fixed program may train for hours.
 
-        If several calls precede the error, it includes a second round, because Adam's first step hides a wrong gradient.
+        If several calls precede the error, it includes a second iteration, because Adam's first step hides a wrong gradient.
         """
         calls = calls_beyond_error(plain.error, plain.calls)
         if self.scope.calls is not None or calls is None:

@@ -68,8 +68,8 @@ def same_entropy(seed: int, readings: Readings) -> Iterator[None]:
     """Make unseeded generators, `os.urandom`, clocks and dates return the same values in the block as in the first run.
 
     `random.SystemRandom`, `secrets`, `uuid.uuid4` and NumPy's `default_rng()` use `os.urandom`. `torch.Generator.seed`
-    does not and is not covered. Each function draws from its own sequence, because a library that is imported during the
-    first run only draws some, too.
+    does not and is not covered. Each function draws from its own sequence, because a library that is imported in the
+    first run only also draws some.
     """
     sources: dict[str, random.Random] = {}
 

@@ -58,13 +58,13 @@ def raise_if_exited(run: Run, printed: Captured) -> None:
         return
     said = errors.getvalue().strip().splitlines()[-1:]
     message = said[0].rstrip(".").replace(run.root, "") if said else ""
-    cure = Message("exit.let_it_end|Let it reach its end")
+    advice = Message("exit.let_it_end|Let it reach its end")
     if "argument" in message:
-        cure = Message("exit.pass_arguments|Pass its arguments after `--`")
-    text = "exit.with_code|{at}: the program exited with {code}. {cure}."
+        advice = Message("exit.pass_arguments|Pass its arguments after `--`")
+    text = "exit.with_code|{at}: the program exited with {code}. {advice}."
     if said:
-        text = "exit.with_message|{at}: the program exited with {code} and the message: {message}. {cure}."
-    raise ProgramError.of(text, at=at, code=repr(error.code), message=message, cure=cure) from None
+        text = "exit.with_message|{at}: the program exited with {code} and the message: {message}. {advice}."
+    raise ProgramError.of(text, at=at, code=repr(error.code), message=message, advice=advice) from None
 
 
 def raise_if_unusable(run: Run, given: str, in_compiler: bool, partial: bool) -> None:

@@ -192,7 +192,7 @@ NOWHERE = Place("", 0, "")
 
 @dataclass(frozen=True)
 class SavedTensorRef:
-    """A tensor that a node saved."""
+    """A saved tensor of an existing graph, with its site in the log of calls."""
 
     node: Any
     name: str

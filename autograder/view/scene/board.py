@@ -28,7 +28,7 @@ def highlight(source: str) -> list[list[CodeToken]]:
 
 
 class BoardCard(msgspec.Struct):
-    """One statement."""
+    """A statement of the program as a card that the front end lets the student move or change."""
 
     id: str  # the id of the card
     lines: list[list[CodeToken]]  # its lines, highlighted

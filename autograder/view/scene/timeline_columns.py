@@ -355,7 +355,7 @@ class ColumnMaker:
     def _exits(self) -> set[int]:
         """The indices of the steps in which Python (3.11) runs a line again that it has not left.
 
-        It leaves a `with` block by the block's first line, and enters a comprehension and each of its rounds by its line.
+        It leaves a `with` block by the block's first line, and enters a comprehension and each of its iterations by its line.
         """
         entered: set[tuple[Place, int]] = set()
         exits = set()

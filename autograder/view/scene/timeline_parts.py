@@ -90,7 +90,7 @@ class Timeline:
 
 
 class SceneColumn(msgspec.Struct):
-    """One column for a front end."""
+    """A storage's column as drawings, one for each width, for the front end."""
 
     title: str  # the name of its storage, for the line that unfolds it
     drawings: list[Drawing]  # the column at several widths, the narrowest first; each row is a group of class "moment"
@@ -108,7 +108,7 @@ class SceneTimeline(msgspec.Struct):
     change: str  # the first fix, or ""
     rest: list[str]  # sentences below the columns
     unmodified: list[str] = []  # names that the last sentence counts, to be unfolded
-    graph_first: bool = False  # whether the graph is open, too
+    graph_first: bool = False  # whether the graph is also open
 
 
 def values_and_version(values: str, version: int | None) -> str:

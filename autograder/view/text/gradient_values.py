@@ -16,7 +16,7 @@ from autograder.view.shapes import clip
 
 @dataclass(frozen=True)
 class GradientElement:
-    """One element of a leaf's gradient."""
+    """An element of a leaf's gradient, next to the right one."""
 
     position: str  # "[0][2]"; "" for a scalar, or if the whole gradient is missing
     got: Any  # the element in the run's gradient, a number or None

@@ -43,7 +43,7 @@ class HiddenPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SourceCell(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell of the source."""
+    """A cell of the teacher's source, with its role in grading."""
 
     id: str  # nbgrader's grade_id, "" for a cell that nbgrader does not know
     # "test" is graded by running it, "manual" and "task" manually; "answer" is the student's, "teacher" is other code,

@@ -67,7 +67,7 @@ class IsolatedAutotests(AutotestsBy):
             ) from None
 
     def run_code(self, code: str) -> str | None:
-        """Return the displayed value as text, None if nothing is displayed; raise UnfinishedError if the code raises."""
+        """Return the displayed value as text, None if nothing is displayed. Raise UnfinishedError if the code raises."""
         answer = self.worker.ask(messages.RunCell(code), messages.CellRan)
         shown = None
         for output in self.worker.outputs(answer):
@@ -151,7 +151,7 @@ def bundle_of(
     changes: DeclaredChanges = NOTHING,
     instantiate: Callable[[NotebookNode], NotebookNode] = lambda notebook: notebook,
 ) -> AssignmentSource:
-    """Return a source with all files next to it; raise InputError if nbgrader would not release it, or a cell cannot be graded.
+    """Return a source with all files next to it. Raise InputError if nbgrader would not release it, or a cell cannot be graded.
 
     `folder` is the folder of the source, whose name is the assignment's; `instantiate` converts AUTOTEST lines to tests.
     """

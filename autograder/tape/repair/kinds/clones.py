@@ -14,7 +14,7 @@ MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")
 
 
 def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `f = d * w2` with `f = d.clone() * w2`, so that the node saves a copy; of several tensors all at once, too."""
+    """Replace `f = d * w2` with `f = d.clone() * w2`, so that the node saves a copy; also for several tensors at once."""
     for statement, name in program.saving_statements:
         read = operands(program.source, statement)
         named = [operand for operand in read if reads(program.source, operand, name)]

@@ -41,7 +41,7 @@ class PermittedLeafWrites(TorchFunctionMode):
 
     If the new value itself requires grad, it is not written under `no_grad`, because its graph would be lost and with
     it the intended computation. A leaf that is not a parameter is first replaced by a copy that has a `grad_fn`. For a
-    parameter (as in the inner step of MAML), the error is raised.
+    parameter (such as in the inner step of MAML), the error is raised.
 
     It also gives NumPy the values of a tensor that requires grad. This is intended only if no later loss depends on
     them, so `refused` is the error that the next backward call of the run raises.
@@ -131,7 +131,7 @@ def _write_into_copy(
 
 @dataclass(frozen=True)
 class EarlierCall:
-    """A backward call of the run."""
+    """A backward call of the run, with the state that later calls are compared with."""
 
     line: Place
     number: int  # sequence number of the next node that was created
@@ -281,7 +281,7 @@ class IntendedRun(TrialRun):
     def _stale(self, call: Backward) -> list[Tensor]:
         """Return the leaves that were modified since an earlier call, and which only the part of both graphs reads.
 
-        If the other part reads such a leaf, too, as with the state of a recurrent network, let no gradient into the
+        If the other part also reads such a leaf, such as the state of a recurrent network, let no gradient into the
         common part.
         """
         # The AccumulateGrad node of a leaf exists as long as the leaf and is part of every graph.
@@ -289,7 +289,7 @@ class IntendedRun(TrialRun):
         pairs = list(zip(call.targets, call.keys, strict=False))
         earlier = [(walked & nodes, seen) for walked, seen in self._walked if walked & nodes]
         self._walked.append((nodes, {id(leaf): key for leaf, key in pairs}))
-        # A call since then, as for an inner gradient of the same round, has walked a part that is to count.
+        # A call since then, for example for an inner gradient of the same iteration, has walked a part that is to count.
         is_old = (any(seen.get(id(leaf), key) != key for leaf, key in pairs) for _, seen in earlier)
         common = set[Any]().union(*(walked for (walked, _), old in zip(earlier, is_old, strict=True) if old))
         below = {following for node in nodes - common for following, _ in node.next_functions}

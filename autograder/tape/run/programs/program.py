@@ -103,11 +103,13 @@ def run_module(
     except ImportError as error:
         if backwards():
             raise
-        cure = Message("import.install|Install the missing package, or correct the name.")
+        advice = Message("import.install|Install the missing package, or correct the name.")
         if "relative import" in message_of(error):
-            cure = Message("import.module|Start it as a module of its package: `autograder explain -m PACKAGE.MODULE`.")
-        text = "import.no_package|{shown} cannot be imported: {reason}. {cure}"
-        raise ProgramError.of(text, shown=shown, reason=message_of(error), cure=cure) from error
+            advice = Message(
+                "import.module|Start it as a module of its package: `autograder explain -m PACKAGE.MODULE`."
+            )
+        text = "import.no_package|{shown} cannot be imported: {reason}. {advice}"
+        raise ProgramError.of(text, shown=shown, reason=message_of(error), advice=advice) from error
     except Exception as error:
         if function is None:
             raise

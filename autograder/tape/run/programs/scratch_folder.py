@@ -360,7 +360,7 @@ class ScratchFolder:
                 self._replace_link(place)
                 place = os.path.realpath(place)
         place = os.path.normpath(os.path.join(place, name))
-        # The copy has folders above the project, too, but these files are not a part of it.
+        # The copy also has folders above the project, but these files are not a part of it.
         original = place.removeprefix(self.root)
         return place if self._is_in_project(original) else original
 
