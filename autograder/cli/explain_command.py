@@ -37,7 +37,7 @@ class PartialAnswer:
         self._file.close()
 
     def leave(self, code: int, late: str, ended: str = "") -> None:
-        """Replace the stored answer by an exit code and the texts to print if the time is up, or if the process ended."""
+        """Replace the stored answer with an exit code and the texts to print if the time is up, or if the process ended."""
         self._file.seek(0)
         self._file.truncate()
         json.dump([code, late, ended], self._file)

@@ -49,7 +49,7 @@ print("ready")
 
 
 def continue_in(python: str, words: Sequence[str]) -> None:
-    """Replace this process by the same command in another Python; return if this is that Python.
+    """Replace this process with the same command in another Python; return if this is that Python.
 
     Args:
         python: its path, or its name in PATH, such as "python3.12".

@@ -26,7 +26,7 @@ class RemoveAuthorCells(NbGraderPreprocessor):
 class KeepStubs(ClearSolutions):
     """Clears solutions as nbgrader does, but keeps a cell tagged "stub": the program that the student fixes.
 
-    nbgrader 0.9.6 replaces a solution cell without BEGIN SOLUTION marks by `raise NotImplementedError()`, but an
+    nbgrader 0.9.6 replaces a solution cell without BEGIN SOLUTION marks with `raise NotImplementedError()`, but an
     exercise needs the faulty program there.
     """
 

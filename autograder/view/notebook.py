@@ -174,7 +174,7 @@ def show(
 
 
 def display_mimebundle(bundle_in: Callable[[str], dict[str, str]], make_widget: Callable[[str], Any] | None) -> None:
-    """Display the MIME bundle that a notebook saves, and replace it in the page by a live widget if possible.
+    """Display the MIME bundle that a notebook saves, and replace it in the page with a live widget if possible.
 
     Both functions take the class name of the element that contains the bundle and is replaced; "" without a widget.
     """

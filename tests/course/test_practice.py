@@ -175,7 +175,7 @@ def test_a_quiz_goes_on_where_it_stopped_and_is_counted(kept, shown, tmp_path):
     quiz("after")
     texts = [{question.item.id: question.text for question in cards._questions} for cards in shown[1:3]]
     assert all(texts[0][item] != texts[1][item] for item in texts[0])
-    assert "2 of 3 as predicted" in summary(PracticeStore(kept), "before")
+    assert "2 of 3 predictions are right" in summary(PracticeStore(kept), "before")
     assert "Names, objects, storage" in summary(PracticeStore(kept), "before")
     with contextlib.redirect_stdout(io.StringIO()) as said:
         quiz(export=tmp_path / "mine.json")

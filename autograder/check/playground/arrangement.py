@@ -94,7 +94,7 @@ def arrangements(program: PlayProgram, most: int) -> list[Arrangement]:
 
 
 def text_of(program: PlayProgram, arrangement: Arrangement) -> str:
-    """Return the program's source; a return statement is replaced by a backward call from the returned value."""
+    """Return the program's source; a return statement is replaced with a backward call from the returned value."""
     return "\n".join(executable_text(text) for _, text in placed_texts(program, arrangement)) + "\n"
 
 

@@ -191,7 +191,7 @@ def summary(store: PracticeStore, which: str) -> str:
         if counts[lesson.name]
     )
     right = translated(
-        "You predicted {right} of {count} programs, and {larger_right} of the {larger} larger ones.",
+        "{right} of {count} predictions are right; for the larger programs, {larger_right} of {larger}.",
         right=len(items) - len(wrong),
         count=len(items),
         larger=len(transfer),

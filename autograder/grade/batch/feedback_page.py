@@ -271,7 +271,7 @@ def page_html(
 
 
 def localize_messages(notebook: NotebookNode) -> None:
-    """Replace the grader's messages in a graded notebook by texts in the reader's language."""
+    """Replace the grader's messages in a graded notebook with texts in the reader's language."""
     about = notebook.metadata.get("autograder", {})
     known = read_stored(about.get("messages", []))
     kept = [(cell.metadata.get("autograder", {}), "reason") for cell in notebook.cells]

@@ -84,7 +84,7 @@ class HostProcess:
             self._folder = tempfile.mkdtemp(prefix="autograder-")
             os.chmod(self._folder, 0o1777)  # it contains folders of other user ids
             environment["TMPDIR"] = self._folder
-        # Not `-m`: IPython replaces `__main__` by the submission's namespace.
+        # Not `-m`: IPython replaces `__main__` with the submission's namespace.
         host = [sys.executable, "-P", "-c", "from autograder.grade.sandbox.host import main; main()"]
         self._process = subprocess.Popen(
             self.level.command([*host, str(theirs.fileno()), self.level.name]),

@@ -178,7 +178,7 @@ class GradientFlow:
         """Process a line that reads or sets the `.grad` of a tensor."""
         if name == "grad =":
             if sources and not any(source.id in self._of_gradient for source in sources[1:]):
-                self._used.clear(sources[0].object_id)  # or replaced by a gradient that is not computed from it
+                self._used.clear(sources[0].object_id)  # or replaced with a gradient that is not computed from it
             return
         if result is None and len(inputs) == 1:
             if not inputs[0].retains_grad:

@@ -52,7 +52,7 @@ def _module(module: torch.nn.Module, name: str, depth: int) -> Iterator[tuple[st
     if not _has_modules(module):
         return  # its `__init__` has not called `super().__init__()` yet, so reading its parameters would raise
     for inner, tensor in module.named_parameters():
-        if isinstance(tensor, torch.Tensor):  # `higher` (0.2) replaces parameters by other objects
+        if isinstance(tensor, torch.Tensor):  # `higher` (0.2) replaces parameters with other objects
             yield f"{name}.{inner}", tensor
     for inner, buffer in module.named_buffers():
         yield f"{name}.{inner}", buffer

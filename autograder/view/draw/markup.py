@@ -60,7 +60,7 @@ def _rules() -> tuple[list[str], list[str]]:
 
 
 def _fill(rules: str, colours: dict[str, str]) -> str:
-    """Return the rules with each variable replaced by its color."""
+    """Return the rules with each variable replaced with its color."""
     return re.sub(r"var\((--ag-[\w-]+)\)", lambda match: colours[match[1]], rules)
 
 

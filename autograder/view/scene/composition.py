@@ -219,7 +219,7 @@ class Scene(msgspec.Struct, kw_only=True):
     choices: Choices | None = None  # the buttons of an open prediction; if set, other parts are not drawn
     # the versions at the frame before `ask`, which the reader sets; None if they are shown
     counters: CounterQuestion | None = None
-    # whether a check rejected a program whose gradients are right; the badge then replaces the outcome by this
+    # whether a check rejected a program whose gradients are right; the badge then replaces the outcome with this
     is_refused: bool = False
     # the figure that is shown first, above the graph; None if the graph is shown alone
     timeline: SceneTimeline | None = None

@@ -73,7 +73,7 @@ class FoldPlanner:
         return self._merge(entries)
 
     def fold(self, nodes: Sequence[Node], depth: int = 0) -> list[Node | Fold]:
-        """Return the nodes, in the order of their creation; if there are more than LIMIT, some are replaced by folds.
+        """Return the nodes, in the order of their creation; if there are more than LIMIT, some are replaced with folds.
 
         The enclosing folds already contain the first `depth` names of the nodes' paths.
         """

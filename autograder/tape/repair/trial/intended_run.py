@@ -40,7 +40,7 @@ class PermittedLeafWrites(TorchFunctionMode):
     """A function mode that executes the in-place operations on leaves which PyTorch forbids.
 
     If the new value itself requires grad, it is not written under `no_grad`, because its graph would be lost and with
-    it the intended computation. A leaf that is not a parameter is first replaced by a copy that has a `grad_fn`. For a
+    it the intended computation. A leaf that is not a parameter is first replaced with a copy that has a `grad_fn`. For a
     parameter (such as in the inner step of MAML), the error is raised.
 
     It also gives NumPy the values of a tensor that requires grad. This is intended only if no later loss depends on
@@ -223,7 +223,7 @@ class IntendedRun(TrialRun):
     """
 
     keeps_graph: bool = False  # whether the graph is kept for a second call
-    # whether each view of a multi-output function is replaced by a single view, which may be modified
+    # whether each view of a multi-output function is replaced with a single view, which may be modified
     takes_views_singly: bool = False
     # number of leaves that end with a gradient that the program would have cleared
     cleared_unused: int = 0
