@@ -365,7 +365,7 @@ class ScratchFolder:
         return place if self._is_in_project(original) else original
 
     def _replace_link(self, link: str, *, keeps: bool = True) -> None:
-        """Replace a link of the copy with a copy of the file (and its content if `keeps`), or with links to the contents of the directory."""
+        """Replace a link of the copy with a copy of the file (and its content if `keeps`), or with links to its contents."""
         original = link.removeprefix(self.root)
         if link == original or os.readlink(link) != original or not self._is_in_project(original):
             return
