@@ -7,13 +7,14 @@ and that no other module reads a private name.
 
 | here                 | nbgrader (checked with 0.9.6)                                                             |
 |----------------------|-------------------------------------------------------------------------------------------|
-| `open_gradebook`     | `api.Gradebook.__init__` starts the program `alembic`, and sets no time to wait for locks |
+| `open_gradebook`     | `api.get_alembic_version` starts a program for seconds; no time to wait for locks is set  |
 | `transaction`        | methods of `api.Gradebook` commit one by one                                              |
 | `fill_grades`        | `SaveAutoGrades._add_score` and `_add_comment`                                            |
 | `add_grades`         | `GetGrades._get_score` and `_get_comment`                                                 |
 | `wanted_cells`       | `SaveCells.preprocess_cell`                                                               |
 | `update_structure`   | `SaveCells._create_notebook` and `Gradebook.add_submission`                               |
 | `add_assignment`     | `GenerateAssignment` copies every file, and logs its reason as a traceback                |
+| `SaveCellsTogether`  | `SaveCells._create_notebook` commits each cell                                            |
 | `KnownTests`         | replaces `InstantiateTests`, which starts a kernel                                        |
 | `AutotestsBy`        | `InstantiateTests.preprocess` and `_execute_code_snippet`                                 |
 | `late_plugin`        | `AssignLatePenalties.init_plugin`                                                         |
@@ -25,9 +26,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -36,8 +35,9 @@ from typing import Any
 from nbformat import NotebookNode
 from nbgrader import api, utils
 from nbgrader.apps import NbGraderAPI
+from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.plugins import BasePlugin
-from nbgrader.preprocessors import AssignLatePenalties, InstantiateTests, NbGraderPreprocessor
+from nbgrader.preprocessors import AssignLatePenalties, InstantiateTests, NbGraderPreprocessor, SaveCells
 from sqlalchemy.engine import make_url
 from traitlets import Dict
 from traitlets.config import Config
@@ -47,14 +47,17 @@ LOCK_SECONDS = 60.0  # time to wait while another program has locked a SQLite gr
 
 def open_gradebook(address: str, course_id: str) -> api.Gradebook:
     """Return the gradebook, which is created if it does not exist; the caller closes it."""
-    path = os.environ.get("PATH", "")
-    scripts = str(Path(sys.executable).parent)  # of the environment, which contains `alembic`
-    if scripts not in path.split(os.pathsep):
-        os.environ["PATH"] = os.pathsep.join([scripts, path])
+    api.get_alembic_version = _version_of_tables
     url = make_url(address)
     if url.get_backend_name() == "sqlite":
         url = url.update_query_dict({"timeout": str(LOCK_SECONDS)})
     return api.Gradebook(url.render_as_string(hide_password=False), course_id)
+
+
+def _version_of_tables() -> str | None:
+    from alembic.script import ScriptDirectory  # imported here because only a new gradebook needs it
+
+    return ScriptDirectory(ALEMBIC_DIR).get_current_head()
 
 
 @contextlib.contextmanager
@@ -258,6 +261,14 @@ class AutotestsBy(InstantiateTests):
         return None if shown is None else self.sanitizer(shown)
 
 
+class SaveCellsTogether(SaveCells):
+    """Commits all cells of a notebook together; nbgrader commits each cell, and a disk may take 30 ms for that."""
+
+    def _create_notebook(self, nb: NotebookNode) -> None:
+        with transaction(self.gradebook):
+            super()._create_notebook(nb)
+
+
 def add_assignment(
     config: Config, assignment: str, notebooks: list[Path], tests: dict[str, dict[str, str]]
 ) -> str | None:
@@ -266,8 +277,11 @@ def add_assignment(
     Other files than the notebooks are not copied, because nbgrader would read pipes and devices to their end. `tests`
     contains the code of each test, by the notebook's name and the cell's grade_id. The configuration is changed.
     """
-    stages = config.GenerateAssignment.preprocessors
-    config.GenerateAssignment.preprocessors = [KnownTests if stage is InstantiateTests else stage for stage in stages]
+    ours = {InstantiateTests: KnownTests, SaveCells: SaveCellsTogether}
+    config.GenerateAssignment.preprocessors = [
+        ours.get(stage, stage) if isinstance(stage, type) else stage
+        for stage in config.GenerateAssignment.preprocessors
+    ]
     config.KnownTests.cells = tests
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "source", assignment)

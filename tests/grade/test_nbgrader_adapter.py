@@ -5,8 +5,11 @@ import contextlib
 import copy
 import datetime
 import importlib
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -19,6 +22,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import GenerateAssignment
 from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.preprocessors import ComputeChecksums, GetGrades, InstantiateTests, SaveAutoGrades
+from sqlalchemy import Engine, event, text
 from traitlets import TraitError
 from traitlets.config import Config
 
@@ -122,10 +126,14 @@ def rows(book: Gradebook) -> dict[str, tuple]:
 
 
 def test_a_gradebook_is_made_without_alembic_on_the_path(tmp_path, monkeypatch):
-    """nbgrader starts the program `alembic`, which is in the folder of this Python."""
+    """The version of its tables is the one for which nbgrader starts the program `alembic`."""
+    program = "from nbgrader.api import get_alembic_version; print(get_alembic_version())"
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    expected = subprocess.check_output([sys.executable, "-c", program], text=True).strip()
     monkeypatch.setenv("PATH", "/nowhere")
     with open_gradebook(f"sqlite:///{tmp_path / 'new.db'}", "default_course") as book:
         assert [] == book.assignments
+        assert expected == book.db.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
 
 
 def test_a_locked_gradebook_is_waited_for(course, tmp_path, monkeypatch):
@@ -263,6 +271,23 @@ def test_a_notebook_more_and_a_notebook_less_are_accepted(graded, course, tmp_pa
     graded.db.expire_all()
     [submitted] = graded.find_submission("ps", "ann").notebooks
     assert ("other", ["test_g"]) == (submitted.name, [grade.name for grade in submitted.grades])
+
+
+def test_all_cells_of_a_notebook_are_stored_in_few_transactions(course, tmp_path):
+    """nbgrader's own preprocessor commits each cell: as often as there are rows."""
+    commits = []
+
+    def count(connection):
+        commits.append(connection)
+
+    event.listen(Engine, "commit", count)
+    try:
+        assert stored(course, tmp_path, *(graded_cell(f"test_{number}") for number in range(30))) is None
+    finally:
+        event.remove(Engine, "commit", count)
+    assert 0 < len(commits) < 20
+    with opened(course) as book:
+        assert 30 == len(book.find_notebook("nb", "ps").grade_cells) == len(book.find_notebook("nb", "ps").source_cells)
 
 
 def test_known_tests_replace_autotest_lines_without_a_kernel(course, tmp_path):
