@@ -38,8 +38,8 @@ def course_zone(course: Path, named: datetime.tzinfo | None) -> datetime.tzinfo:
     from autograder.grade.policy import FILE, read_policy  # imports nbgrader
 
     policy, _ = read_policy(course)
-    if policy is None or policy.timezone is None:
-        if policy is not None and policy.has_local_times and str(named or "UTC") != "UTC":
+    if policy.timezone is None:
+        if policy.has_local_times and str(named or "UTC") != "UTC":
             raise InputError(
                 f'{FILE} has due dates without a time zone, which are in UTC. Write `timezone = "{named}"` into it, and omit --timezone'
             )

@@ -71,7 +71,7 @@ _Named = tuple[str, str]
 
 def checked_policy(classroom: Classroom) -> CoursePolicy:
     """Return the course's policy, empty without the file. Raise InputError if it is wrong, or names somebody or something unknown."""
-    policy = read_policy(classroom.folder)[0] or CoursePolicy()
+    policy, _ = read_policy(classroom.folder)
     path = classroom.folder / FILE
     _refuse_unknown(path, _assignments_in(policy), partial(_known_assignments, classroom), ASSIGNMENT)
     _refuse_unknown(path, _students_in(policy), partial(_known_students, classroom), STUDENT)

@@ -151,13 +151,13 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return zoneinfo.ZoneInfo(self.timezone or "UTC")
 
 
-def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
-    """Return a course's policy.toml and the file's SHA-256 digest, None and "" without a file. Raise InputError if it is unusable."""
+def read_policy(course: Path) -> tuple[CoursePolicy, str]:
+    """Return a course's policy.toml and the file's SHA-256 digest, "" without a file. Raise InputError if it is unusable."""
     path = course / FILE
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        return None, ""
+        return CoursePolicy(), ""
     except OSError as error:
         raise InputError(f"{printable(str(path))} cannot be read ({error.strerror})") from None
     try:
@@ -229,8 +229,7 @@ class LatePolicy:
     def __init__(self, settings: Config) -> None:
         """Read both. Raise InputError if policy.toml cannot be used, or the configured plugin cannot be loaded."""
         root = settings.CourseDirectory.get("root", "")
-        policy, self.digest = read_policy(Path(root)) if root else (None, "")
-        self._policy = policy or CoursePolicy()
+        self._policy, self.digest = read_policy(Path(root)) if root else (CoursePolicy(), "")
         try:
             self._plugin = late_plugin(settings)
         except (TraitError, ImportError) as error:

@@ -36,7 +36,7 @@ from autograder.classroom.submission_record import (
 )
 from autograder.errors import UnfinishedError, printable
 from autograder.grade.batch.classroom import Classroom, open_class
-from autograder.grade.policy import CoursePolicy, read_policy
+from autograder.grade.policy import read_policy
 from autograder.grade.submission_time import read_time
 from autograder.grade.validation.validate import text_table
 
@@ -143,7 +143,7 @@ class _Collector:
     ) -> None:
         self.classroom, self.platform, self.record = classroom, platform, record
         self.answers, self.zone = answers, zone
-        self.policy = read_policy(classroom.folder)[0] or CoursePolicy()
+        self.policy, _ = read_policy(classroom.folder)
         self.questions: list[MatchQuestion] = []
         self.unread_times: set[str] = set()
 

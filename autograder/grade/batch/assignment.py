@@ -141,14 +141,13 @@ class _Batch:
     ) -> None:
         self.may_move = may_move
         policy, self.policy_digest = read_policy(classroom.folder)
-        self.takes_best = policy is not None and policy.counts == "best"
-        self.excused = policy.excluded(classroom.assignment) if policy else set()
+        self.takes_best, self.excused = policy.counts == "best", policy.excluded(classroom.assignment)
         # By student: all submissions of those who have several, if the best one counts.
         self.candidates: dict[str, list[StudentSubmission]] = {}
         self.classroom, self.terms, self.plans, self.records, self.run = classroom, terms, plans, records, run
         self.shown, self.notes = shown, notes
         self.students = classroom.students()
-        self.variants, self.former = classroom.variants(), classroom.former_variants()
+        self.variants, self.former = classroom.variants(), classroom.handed_out().former
         # A student whom the teacher has removed from the gradebook still has an origin there, but no grade.
         has_grade = records.scores()
         self.known = {student: origin for student, origin in records.origins().items() if student in has_grade}

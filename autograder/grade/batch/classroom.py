@@ -23,7 +23,7 @@ from autograder.course.nbgrader_release import configure
 from autograder.course.paths import ROOT
 from autograder.course.variants.declared_changes import read_changes
 from autograder.course.variants.variant import seed_in_metadata
-from autograder.course.variants.variant_record import other_owners, read_record
+from autograder.course.variants.variant_record import HandedOut, other_owners, read_record
 from autograder.errors import InputError, printable
 from autograder.grade.batch.course_config import CourseFolders, read_config, read_course
 from autograder.grade.batch.gradebook import why_unusable
@@ -106,18 +106,14 @@ class Classroom(CourseFolders):
         """Return the seed of each student who received a personal notebook."""
         return read_record(self.folder).students(self.assignment, read_changes(self.sources, self.assignment))
 
-    def former_variants(self) -> dict[str, list[int | None]]:
-        """Return the seeds of notebooks that were replaced, by student; None means the notebook without variants."""
-        handed_out = read_record(self.folder).assignments.get(self.assignment)
-        return handed_out.former if handed_out else {}
+    def handed_out(self) -> HandedOut:
+        """Return the record of the personal notebooks, which is empty if no student received one."""
+        return read_record(self.folder).assignments.get(self.assignment, HandedOut("", {}))
 
     def other_variants(self) -> dict[str, list[str]]:
         """Return, for each student who submitted a variant of somebody else, the students who were given it."""
-        handed_out = read_record(self.folder).assignments.get(self.assignment)
-        variant_owners: dict[str, list[str]] = {}
-        if handed_out is None:
-            return variant_owners
-        for student in self.students():
+        handed_out, variant_owners = self.handed_out(), dict[str, list[str]]()
+        for student in self.students() if handed_out.students else ():
             for path in sorted(self.submitted(student).glob("*.ipynb")):
                 with contextlib.suppress(OSError, UnreadableSubmission):
                     seed = seed_in_metadata(plain_file(path, LARGEST_NOTEBOOK))
@@ -127,8 +123,7 @@ class Classroom(CourseFolders):
 
     def any_prediction(self) -> bool:
         """Return whether policy.toml gives a prediction its points for any outcome."""
-        policy, _ = read_policy(self.folder)
-        return policy is not None and policy.of(self.assignment).predictions == "completion"
+        return read_policy(self.folder)[0].of(self.assignment).predictions == "completion"
 
     def settings(self) -> Config:
         """Return nbgrader's configuration, from the class's own file or else from the clone, with the paths of this class."""

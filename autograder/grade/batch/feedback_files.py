@@ -21,7 +21,7 @@ from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.batch.feedback_page import localize_messages, page_html
 from autograder.grade.batch.student_submission import replaced_folder, write_file
 from autograder.grade.nbgrader_adapter import add_grades
-from autograder.grade.policy import CoursePolicy, read_policy
+from autograder.grade.policy import read_policy
 from autograder.grade.submission.cell_analysis import has_code
 from autograder.locale.languages import language_of, use_language
 from autograder.locale.translations import translated
@@ -83,7 +83,7 @@ def _write(classroom: Classroom, students: list[str], level: str) -> dict[str, s
     config = classroom.settings()
     config.CoverHiddenTests.level = level
     cover = CoverHiddenTests(config=config)
-    zone = (read_policy(classroom.folder)[0] or CoursePolicy()).zone
+    zone = read_policy(classroom.folder)[0].zone
     with opened_gradebook(classroom) as book:
 
         def page(path: Path, student: str) -> str:
