@@ -182,7 +182,7 @@ class _Worker:
 
     def _call(self, request: messages.MakeCall) -> messages.Answer:
         if request.group in self.with_problem:
-            return messages.Skipped()
+            return messages.Failure("an earlier call of the group had a problem")
         subject = self._subject(request.name, request.group)
         call = None if request.call is None else msgspec.msgpack.decode(request.call, type=Call)
         result: ProgramText | Report

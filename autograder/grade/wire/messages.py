@@ -75,7 +75,7 @@ class RunCell(msgspec.Struct, frozen=True, tag="run"):
 
 
 class MakeCall(msgspec.Struct, frozen=True, tag="call"):
-    """Make a call for a check. The answer is Returned, or Skipped if an earlier call of the group had a problem."""
+    """Make a call for a check, unless an earlier call of the group had a problem. The answer is Returned."""
 
     name: str  # name of the function or class
     call: bytes | None  # a Call in msgpack; None runs and records the function without arguments
@@ -181,22 +181,18 @@ class TestRan(msgspec.Struct, frozen=True, tag="tested"):
     line: int | None = None  # line of the test at which an error ended it
 
 
-class Skipped(msgspec.Struct, frozen=True, tag="skipped"):
-    """The call was not made, because an earlier call of the same group had a problem."""
-
-
 class Done(msgspec.Struct, frozen=True, tag="done"):
     """The request was carried out."""
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failed"):
-    """The request could not be answered: the name does not exist, or the time was up."""
+    """The request was not answered: the name does not exist, the time was up, or an earlier call had a problem."""
 
     reason: Reason
 
 
 Request = Begin | RunCell | MakeCall | DescribeName | CallStudent | RecordAttempts | ListRecordings | RunTest | Replied
-Answer = CellRan | NameDescription | Returned | Recorded | Asked | TestRan | Skipped | Done | Failure
+Answer = CellRan | NameDescription | Returned | Recorded | Asked | TestRan | Done | Failure
 
 
 class Batch(msgspec.Struct, frozen=True):

@@ -123,12 +123,7 @@ class _Encoding:
             kinds = set(map(type, values))
             if kinds <= SIMPLE or (kinds == {int} and min(values) >= LEAST and max(values) <= MOST):
                 return values
-        return [
-            value
-            if (kind := type(value)) in SIMPLE or (kind is int and LEAST <= value <= MOST)
-            else self.part(value, depth - 1)
-            for value in values
-        ]
+        return [value if type(value) in SIMPLE else self.part(value, depth - 1) for value in values]
 
 
 class _Decoding:
