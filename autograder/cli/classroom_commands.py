@@ -9,7 +9,6 @@ import zoneinfo
 from pathlib import Path
 from typing import Any
 
-from autograder.classroom.course_zone import course_zone
 from autograder.classroom.roster import FILE as ROSTER
 from autograder.classroom.roster import Roster, read_roster
 from autograder.cli.run_command import add_course, count, course_of, positive
@@ -166,12 +165,50 @@ def _zone(name: str) -> datetime.tzinfo:
         raise argparse.ArgumentTypeError(f"{name!r} is not a time zone; use a name such as Europe/Berlin") from None
 
 
+class _NoZone(datetime.tzinfo):
+    """The zone of times without one in a course that has none: such a time cannot be converted."""
+
+    def utcoffset(self, time: datetime.datetime | None) -> datetime.timedelta:
+        """Raise InputError with the time."""
+        raise InputError(
+            f'the time {time and time.replace(tzinfo=None)} has no time zone. Write `timezone = "Europe/Berlin"`, or the name of '
+            f"yours, into policy.toml, or add --timezone Europe/Berlin"
+        )
+
+    dst = utcoffset
+
+    def tzname(self, time: datetime.datetime | None) -> str:
+        """Return an empty name."""
+        return ""
+
+    __str__ = __repr__ = lambda self: ""
+
+
+def _course_zone(course: Path, named: datetime.tzinfo | None) -> datetime.tzinfo:
+    """Return the zone of times without one: that of policy.toml, else the named one. Raise InputError if these differ."""
+    from autograder.grade.policy import FILE, read_policy  # imports nbgrader
+
+    policy, _ = read_policy(course)
+    if policy.timezone is None:
+        if policy.has_local_times and str(named or "UTC") != "UTC":
+            raise InputError(
+                f'{FILE} has due dates without a time zone, which are in UTC. Write `timezone = "{named}"` into it, and omit --timezone'
+            )
+        return named or _NoZone()
+    if named is not None and str(named) != policy.timezone:
+        raise InputError(
+            f"{FILE} sets {policy.timezone}, and --timezone {named}. Omit --timezone, or change the file: a course has "
+            "one time zone"
+        )
+    return zoneinfo.ZoneInfo(policy.timezone)
+
+
 def _collect(chosen: argparse.Namespace) -> int:
     from autograder.classroom.collect.collection import as_json, collect, print_collection
 
     course = course_of(chosen)
     roster = _roster(course, chosen.roster, chosen.student_column)
-    zone = course_zone(course, chosen.timezone)
+    zone = _course_zone(course, chosen.timezone)
     done = collect(chosen.download, chosen.assignment, course, roster, chosen.platform, zone)
     print(as_json(done)) if chosen.json else print_collection(done, _next_command("grade", chosen))
     return 1 if done.questions else 0
