@@ -1,14 +1,9 @@
-"""`autograder demo-class DIR`: a course with one lesson, and the submissions of 40 generated students in Canvas' format.
-
-The students' answers follow an item-response model (Rasch with a fixed slope): an answer is right with the probability
-`1 / (1 + exp(SLOPE * (difficulty - ability)))`, so the class report finds exercises that separate strong from weak students.
-"""
+"""`autograder demo-class DIR`: a course with one lesson, and the submissions of 40 generated students in Canvas' format."""
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 import random
 import re
 import shutil
@@ -33,33 +28,18 @@ LAST = ["Abara", "Brandt", "Costa", "Dlamini", "Eriksen", "Fujita", "García", "
 COUNT, ABSENT = 42, 2
 # Times of the late submissions, by number: within the grace period, on the second day, with an extension, on the first day.
 LATE = {4005: "2026-10-03 14:10", 4017: "2026-10-05 09:00", 4023: "2026-10-05 18:00", 4036: "2026-10-03 20:30"}
-SLOPE = 2.0  # of each answer's probability, by ability in standard deviations
 WRITTEN, WRITTEN_POINTS = "in_your_own_words", 2
 OUTCOMES = ("raises-forward", "raises-backward", "correct", "silently-wrong")
 NUMBERS = ("0.0", "1.0", "2.0", "4.0")
-# Weights of an exercise's wrong answers, in the order of the author's cells: one belief is common, the others are rare.
-SHARES = (8, 4, 2, 1, 1, 1, 1, 1)
-UNNAMED = "    return None"  # an unanticipated wrong answer
-# Sentences of the written answer, for each part of the question: two of students who know it, and two of others.
-THOUGHTS = (
-    (
-        "The tensor is what `exp` returned, three floats.",
-        "It is the output of `exp`, of shape [3].",
-        "It is a variable of the model.",
-        "It is the input of `exp`.",
-    ),
-    (
-        "Backward needs it because the derivative of `exp` is its own result.",
-        "`exp` saved its output to compute the gradient with it, and a write changed it afterwards.",
-        "Backward needs every tensor again.",
-        "In-place operations are not allowed with autograd.",
-    ),
-    (
-        "I look for the first write into this tensor or a view after `exp`: `+=`, or a name that ends in `_`.",
-        "Below the line with `exp`, I search for in-place operations such as `a += 1`, `a[0] = 1` or `a.mul_(2)`.",
-        "Anomaly mode shows the line that is wrong.",
-        "",
-    ),
+WRITTEN_RIGHT = (
+    "The tensor is what `exp` returned. Its derivative is its own result, so backward needs it. I look for the first write "
+    "into this tensor or a view after `exp`.",
+    "It is the output of `exp`, of shape [3], which backward uses for the gradient. Below the line with `exp`, I search for "
+    "operations such as `a += 1`, `a[0] = 1` or `a.mul_(2)`.",
+)
+WRITTEN_WRONG = (
+    "It is a variable of the model. Backward needs every tensor again. Anomaly mode shows the line that is wrong.",
+    "It is the input of `exp`. In-place operations are not allowed with autograd.",
 )
 # One student copies the answers of another one, who writes this class, and renames the variables.
 AUTHOR, COPIER, COPIED = 4012, 4031, "GatedBlock"
@@ -122,7 +102,7 @@ source/        the lesson with its answers; here, the written answer gives {poin
 
 @dataclass(frozen=True)
 class DemoStudent:
-    """A generated student: a name, Canvas' number, and the ability in standard deviations."""
+    """A generated student: a name, Canvas' number, and the probability that an answer is right."""
 
     last: str
     first: str
@@ -137,45 +117,29 @@ class DemoStudent:
         return f"{name}{late}_{self.number}_{90_000 + self.number}_{LESSON}.ipynb"
 
 
-@dataclass(frozen=True)
-class DemoQuestion:
-    """An exercise, a prediction or the written answer, its difficulty, and the right prediction ("" for the others)."""
+def _answer(exercise: AuthorExercise, truth: str, ability: float, chance: random.Random) -> str:
+    """Return a student's answer to an exercise, to a question with a right prediction, or to the written question."""
+    is_right = chance.random() < ability
+    if exercise.id == WRITTEN:
+        return chance.choice(WRITTEN_RIGHT if is_right else WRITTEN_WRONG)
+    if truth:
+        return _prediction(exercise, truth, is_right, chance)
+    if is_right:
+        return _code(chance.choice(exercise.of_kind("right", "answer")))
+    wrong = [_code(answer) for answer in exercise.of_kind("wrong")]
+    unanticipated = f"{exercise.stub.splitlines()[0]}\n    return None"
+    # Two misconceptions are common; the others, a new wrong answer and the unchanged stub are rare.
+    return chance.choice([*wrong[:1] * 6, *wrong[:2] * 2, *wrong, unanticipated, exercise.stub])
 
-    exercise: AuthorExercise
-    difficulty: float
-    truth: str
 
-    def answer(self, ability: float, chance: random.Random) -> str:
-        """Return the answer of a student of this ability."""
-
-        def is_right() -> bool:
-            return chance.random() < 1 / (1 + math.exp(SLOPE * (self.difficulty - ability)))
-
-        if self.exercise.id == WRITTEN:
-            return " ".join(chance.choice(forms[:2] if is_right() else forms[2:]) for forms in THOUGHTS).strip()
-        if self.truth:
-            return self._prediction(is_right(), chance)
-        if is_right():
-            return _code(chance.choice(self.exercise.of_kind("right", "answer")))
-        return self._wrong(self.exercise.of_kind("wrong"), chance)
-
-    def _prediction(self, right: bool, chance: random.Random) -> str:
-        """Return the answer's cell with the truth, or with another word of its comment, outcome or number."""
-        code, _, comment = self.exercise.stub.partition("#")
-        asked = next(questions_of(self.exercise.check))
-        lines = [line.strip() for line in asked.program.splitlines()[1:]] if asked.asks == "culprit" else []
-        choices = lines or re.findall(r'"([\w-]+)"', comment) or (OUTCOMES if self.truth in OUTCOMES else NUMBERS)
-        guess = self.truth if right else chance.choice([choice for choice in choices if choice != self.truth])
-        return code.replace("...", guess).rstrip()
-
-    def _wrong(self, answers: list[Answer], chance: random.Random) -> str:
-        drawn = chance.random()
-        if drawn < 0.06:
-            return self.exercise.stub  # not attempted
-        if drawn < 0.16:
-            return f"{self.exercise.stub.splitlines()[0]}\n{UNNAMED}"
-        shares = SHARES[: len(answers)] + (1,) * (len(answers) - len(SHARES))
-        return _code(chance.choices(answers, shares)[0])
+def _prediction(exercise: AuthorExercise, truth: str, is_right: bool, chance: random.Random) -> str:
+    """Return the answer's cell with the truth, or with another word of its comment, outcome or number."""
+    code, _, comment = exercise.stub.partition("#")
+    asked = next(questions_of(exercise.check))
+    lines = [line.strip() for line in asked.program.splitlines()[1:]] if asked.asks == "culprit" else []
+    choices = lines or re.findall(r'"([\w-]+)"', comment) or (OUTCOMES if truth in OUTCOMES else NUMBERS)
+    guess = truth if is_right else chance.choice([choice for choice in choices if choice != truth])
+    return code.replace("...", guess).rstrip()
 
 
 def make_demo_class(folder: Path, seed: int = 0) -> None:
@@ -188,7 +152,7 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
         nbformat.write(lesson, source)
         chance = random.Random(seed)
         students = _students(chance)
-        submissions = _submissions(students[ABSENT:], _questions(lesson, chance), chance)
+        submissions = _submissions(students[ABSENT:], lesson, chance)
         rows = [
             f"{student.number},,{student.first} {student.last},,,,{LATE[student.number]},"
             for student in students
@@ -208,7 +172,7 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
 
 def _students(chance: random.Random) -> list[DemoStudent]:
     chosen = sorted(chance.sample([(last, first) for last in LAST for first in FIRST], COUNT))
-    return [DemoStudent(*name, 4001 + number, chance.gauss(0.6, 1)) for number, name in enumerate(chosen)]
+    return [DemoStudent(*name, 4001 + number, chance.uniform(0.2, 1)) for number, name in enumerate(chosen)]
 
 
 def _with_points(path: Path) -> nbformat.NotebookNode:
@@ -218,12 +182,6 @@ def _with_points(path: Path) -> nbformat.NotebookNode:
         if cell.metadata.get("nbgrader", {}).get("grade_id") == WRITTEN:
             cell.metadata.nbgrader.points = WRITTEN_POINTS
     return notebook
-
-
-def _questions(lesson: nbformat.NotebookNode, chance: random.Random) -> list[DemoQuestion]:
-    asked = [*exercises_of(lesson), AuthorExercise(WRITTEN, "", "", ())]
-    truths = ["" if exercise.answers or exercise.id == WRITTEN else _truth(exercise.check) for exercise in asked]
-    return [DemoQuestion(exercise, chance.gauss(0, 0.7), truth) for exercise, truth in zip(asked, truths, strict=True)]
 
 
 def _truth(check: str) -> str:
@@ -241,9 +199,13 @@ def _truth(check: str) -> str:
     return str(names["program"]())
 
 
-def _submissions(students: list[DemoStudent], questions: list[DemoQuestion], chance: random.Random) -> dict[str, bytes]:
+def _submissions(students: list[DemoStudent], lesson: nbformat.NotebookNode, chance: random.Random) -> dict[str, bytes]:
+    exercises = [*exercises_of(lesson), AuthorExercise(WRITTEN, "", "", ())]
+    truths = {asked.id: _truth(asked.check) for asked in exercises if not asked.answers and asked.id != WRITTEN}
     answers = {
-        student.number: {asked.exercise.id: asked.answer(student.ability, chance) for asked in questions}
+        student.number: {
+            asked.id: _answer(asked, truths.get(asked.id, ""), student.ability, chance) for asked in exercises
+        }
         for student in students
     }
     answers[AUTHOR][COPIED] = BLOCK
