@@ -75,7 +75,7 @@ def restored(text: str, stored: Iterable[StoredMessage]) -> str:
 
 
 def known_language(name: str) -> str:
-    """Return the language's name in `LANGUAGES`; raise LanguageError if the course is not translated into it."""
+    """Return the language's name in `LANGUAGES`. Raise LanguageError if the course is not translated into it."""
     known = language_named(name)
     if known is None:
         raise LanguageError.of(
