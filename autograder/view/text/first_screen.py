@@ -56,7 +56,7 @@ INTENDED = {
     "gradient that no optimizer uses": translatable("{line}, if it is to be trained"),
     "gradient of another loss": translatable("{line}, if the sum is not intended"),
 }
-MORE_IN_PYTHON = translatable('More: print(found.steps), found.harms, found.fixes, found.save("out.html")')
+MORE_IN_PYTHON = translatable('More: print(answer.steps), answer.harms, answer.fixes, answer.save("out.html")')
 
 
 def as_screen(recording: Recording, more: str = MORE) -> str:
