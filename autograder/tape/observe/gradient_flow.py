@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -187,7 +188,7 @@ class GradientFlow:
                 self.retained_late[here] = sources[0]
         elif isinstance(result, torch.Tensor):
             self.present.add(here)
-        if len(sources) == 1 and not _READS_ONLY.search(here.text):
+        if len(sources) == 1 and not _READS_ONLY.search(here.text) and not _is_conversion():
             self.steps.note_read(sources[0])
             self.reads.read(sources[0], here)
 
@@ -328,6 +329,11 @@ class GradientFlow:
         filled = self.steps.filled.values()
         now = {tracked.id for _, tracked in targets}
         self._full = {leaf.id for leaf in filled if leaf.id in now or not is_empty(getattr(leaf.ref(), "grad", None))}
+
+
+def _is_conversion() -> bool:
+    """Return whether a module reads the gradient to convert its parameters (`Module.to` calls `Module._apply`, 2.6 to 2.14)."""
+    return any(frame.f_code.co_qualname == "Module._apply" for frame, _ in traceback.walk_stack(None))
 
 
 def _is_cut_off(result: torch.Tensor, inputs: list[Any]) -> bool:

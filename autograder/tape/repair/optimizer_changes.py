@@ -181,7 +181,7 @@ def _clear(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[
     for step in source.statements():
         call = re.fullmatch(r"([\w.]+)\.step\(([\w.]*)\)", source.of(step)) if isinstance(step, ast.Expr) else None
         name = (call[2] or call[1]) if call else ""
-        if name in names and step not in source.block(at):
+        if name in names:
             yield (source.insert_after(step, f"{name}.zero_grad()"),)
     leaf = code.partition(".grad")[0]
     yield from ((source.insert_after(node, code),) for node in simple if leaf and f"{leaf}.grad" in ast.unparse(node))

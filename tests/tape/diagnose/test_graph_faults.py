@@ -116,11 +116,12 @@ def test_nothing_is_said_of_what_is_meant(name: str):
     assert ("correct", ()) == (verdict.outcome, verdict.graph_faults)
 
 
+@pytest.mark.parametrize("after", ["pass", "net.cpu()"])
 @pytest.mark.parametrize(("line", "is_noted"), [
     ("pass", True), ("net[0].requires_grad_(False), net[2].requires_grad_(False)", False),
     ("optimizer.add_param_group({'params': [*net[0].parameters(), *net[2].parameters()]})", False),
 ])  # fmt: skip
-def test_an_optimizer_of_a_part_of_a_module(line, is_noted):
+def test_an_optimizer_of_a_part_of_a_module(line, is_noted, after):
     """A note names the parameters that get gradients beside those that it holds, unless an optimizer holds them, too."""
     verdict = verdict_of(f"""{HEAD}net = nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 2), nn.Linear(2, 1))
 optimizer = torch.optim.SGD(net[1].parameters(), lr=0.1)
@@ -129,6 +130,7 @@ for _ in range(3):
     net.zero_grad()
     net(torch.ones(3, 1)).pow(2).mean().backward()
     optimizer.step()
+{after}
 """)
     assert ("correct", ()) == (verdict.outcome, verdict.graph_faults)
     assert is_noted == any("no optimizer holds net.0.weight and 3 more" in note for note in verdict.notes)
