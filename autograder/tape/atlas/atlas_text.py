@@ -188,14 +188,11 @@ def _for(operation: Operation, keeps: Sequence[Keep], what: str) -> str:
     for keep in keeps:
         if keep.what == what:
             gradients.setdefault(keep.when, set()).update(keep.gradients)
-    parts = [" ".join(filter(None, (_whose(operation, named), translated(when)))) for when, named in gradients.items()]
+    parts = []
+    for when, named in gradients.items():
+        some = translated("for the gradient of {names}", names=join_names(sorted(named)))
+        parts.append(" ".join(filter(None, ("" if named == set(operation.gradients) else some, translated(when)))))
     return translated(" ({parts})", parts=translated("; ").join(parts)) if any(parts) else ""
-
-
-def _whose(operation: Operation, named: set[str]) -> str:
-    if named == set(operation.gradients):
-        return ""
-    return translated("for the gradient of {names}", names=join_names(sorted(named)))
 
 
 def operation_text(operations: Sequence[Operation]) -> str:

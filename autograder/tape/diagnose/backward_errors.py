@@ -111,7 +111,13 @@ def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
     call = state.flow.calls[-1]
     if NO_HISTORY in error and call.recording and call.of is not None and not call.has_graph:
         if not call.of.call.creates_graph:
-            yield _without_graph(state, call, call.of)
+            yield UNUSED_TARGET.at(
+                call.of.call.place,
+                "target.no_graph|it computes {slope} without a graph, and {later} differentiates it again.",
+                "target.graph|Pass create_graph=True here.",
+                slope=name_of(state, [call.of.gradient], Message("target.gradient|the gradient")),
+                later=_of_line(call.place, call.of.call.place),
+            )
         elif custom := [node for node in state.graph.nodes if node.is_custom]:
             yield _constant_of_custom(state, call, call.of, custom[-1])
         elif not call.of.gradient.requires_grad and call.of.target is not None:
@@ -204,16 +210,6 @@ def _constant_of_custom(state: RunState, call: StartedBackward, first: EarlierGr
         "gradient and from saved inputs or outputs.",
         **_first_derivative(state, call, first), function=node.name.removesuffix("Backward"),
     )  # fmt: skip
-
-
-def _without_graph(state: RunState, call: StartedBackward, earlier: EarlierGradient) -> GraphFault:
-    return UNUSED_TARGET.at(
-        earlier.call.place,
-        "target.no_graph|it computes {slope} without a graph, and {later} differentiates it again.",
-        "target.graph|Pass create_graph=True here.",
-        slope=name_of(state, [earlier.gradient], Message("target.gradient|the gradient")),
-        later=_of_line(call.place, earlier.call.place),
-    )
 
 
 def _of_line(place: Place, other: Place) -> str:

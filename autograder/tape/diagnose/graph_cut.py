@@ -154,7 +154,9 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     for cut in cuts if without else ():
         # Several lines can make leaves of values behind which the same parameters are, such as the weight and the bias.
         kept_from = leaves_of_losses(state, cut, in_losses) & (missing if cut in fronts else without)
-        looks = _only_reads(cut) or is_copy(cut)  # copies that no backward reaches take no gradient away
+        # A value that left as another tensor and was not combined with the graph again was only read, and copies that no
+        # backward reaches take no gradient away.
+        looks = (cut.how not in (*NUMBERS, "numpy") and not cut.used_at) or is_copy(cut)
         if kept_from and (not looks or cut in fronts) and not is_early_copy(cut):
             without -= kept_from
             tensors = [flow.optimized[number] for number in sorted(kept_from)]
@@ -203,11 +205,6 @@ def cut_steps(state: RunState) -> dict[Place, tuple[Cut, list[TrackedTensor], St
 
 def _places_of_nodes(state: RunState) -> set[Place]:
     return {step.place for step in state.finished_steps if step.nodes and step.place}
-
-
-def _only_reads(cut: Cut) -> bool:
-    """Return whether the value left as another tensor and was not combined with the graph again."""
-    return cut.how not in (*NUMBERS, "numpy") and not cut.used_at
 
 
 def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:

@@ -68,7 +68,9 @@ def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the steps that use the last of several backward calls of a line each time, if the program reads no gradient itself."""
     for place, steps in evidence.runs.left.cleared.items():
         count, backward = next(iter(steps))
-        if count and len(steps) == 1 and steps.total() > 1 and not _reads_gradients(evidence):
+        is_last = count and len(steps) == 1 and steps.total() > 1 and not _has_hooks(evidence)
+        statements = evidence.nodes(ast.stmt) if is_last else ()
+        if is_last and not any(_reads_gradient(evidence.trees[file], node) for file, node in statements):
             effect = counted_message(
                 count,
                 "optimizer.cleared_in_rounds.one|each step uses the gradients of one backward call; those of the call of "
@@ -81,13 +83,6 @@ def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
                 effect,
                 "optimizer.clear_after_step|Clear gradients once before the first of these calls, for example after the step.",
             )
-
-
-def _reads_gradients(evidence: Evidence) -> bool:
-    """Return whether a line of the program uses or sets a `.grad` of a parameter, or a hook does."""
-    return _has_hooks(evidence) or any(
-        _reads_gradient(evidence.trees[file], node) for file, node in evidence.nodes(ast.stmt)
-    )
 
 
 def _has_hooks(evidence: Evidence) -> bool:

@@ -50,11 +50,14 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
     for check in evidence.runs.untracked_effect.own_functions:
         forward, backward = check.found.forward, check.found.backward
         if check.found.answer == "wrong":
+            ratio = Message("function.constant_forward|its forward is constant here")
+            if abs(forward) > 1e-9:
+                ratio = Message("function.times|{factor} times it", factor=f"{backward / forward:.3g}")
             message = Message(
                 "function.not_derivative|the backward of {name} does not match the derivative of its forward: along a "
                 "random direction its output changes by {forward}, but its backward returns {backward} ({ratio}). If "
                 "that is intended, ignore this note.",
-                name=check.name, forward=f"{forward:.4g}", backward=f"{backward:.4g}", ratio=_ratio(forward, backward),
+                name=check.name, forward=f"{forward:.4g}", backward=f"{backward:.4g}", ratio=ratio,
             )  # fmt: skip
             yield note_on_line(check.place, evidence.file, message)
         elif check.found.answer == "choice":
@@ -91,12 +94,6 @@ def has_uncompared_derivatives(evidence: Evidence) -> bool:
     effect, calls = evidence.runs.untracked_effect, evidence.runs.plain.calls[:-1]
     is_asked = effect.taken or effect.note is not None
     return bool(effect.own_functions) and not is_asked and any(call.creates_graph for call in calls)
-
-
-def _ratio(forward: float, backward: float) -> str:
-    if abs(forward) > 1e-9:
-        return Message("function.times|{factor} times it", factor=f"{backward / forward:.3g}")
-    return Message("function.constant_forward|its forward is constant here")
 
 
 def _of_copies(evidence: Evidence) -> tuple[Any, ...]:

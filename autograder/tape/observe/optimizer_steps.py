@@ -220,7 +220,8 @@ class OptimizerSteps:
         owned = held.union(*(ids for ids in inside if ids & held and not ids & self._doubled))
         owned -= {number for module in modules for number in _forgotten(module, held)}
         # A module whose other parameters are held may be trained in part, unless a part of it is made later.
-        owned -= {number for number, tracked in asked.items() if number not in held and self._is_late(tracked)}
+        if self.begun is not None:
+            owned -= {number for number, leaf in asked.items() if leaf.parameter and leaf.step > self.begun} - held
         self.beside.setdefault(here, []).extend(tracked for number, tracked in asked.items() if number in owned - held)
         if not any(leaf.parameter for stepped in self._stepped.values() for leaf in stepped):
             # Steps that update an image train no model that is in evaluation mode.
@@ -238,10 +239,6 @@ class OptimizerSteps:
     def is_filled_late(self, tracked: TrackedTensor) -> bool:
         """Return whether a parameter was a constant, and its gradient was first filled after the first step."""
         return tracked.id in self.constant and min(self._filled_before.get(tracked.id, {0})) > 0
-
-    def _is_late(self, tracked: TrackedTensor) -> bool:
-        """Return whether a parameter was made after the first optimizer."""
-        return tracked.parameter and self.begun is not None and tracked.step > self.begun
 
     def outlives(self, tracked: TrackedTensor) -> bool:
         """Return whether the gradient of a leaf is filled before several steps, so that no step makes it anew."""

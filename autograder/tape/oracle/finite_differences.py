@@ -328,14 +328,13 @@ class FiniteDifferences:
 
     def _balanced(self, directions: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
         """Return the directions, shorter for leaves with large gradients, which would hide the others in a sum."""
-        given = self.nominal.precise
         slopes = {
-            leaf: max(abs(float((gradients[leaf] * way).sum())) for gradients in given if leaf in gradients)
+            leaf: max(abs(float((given[leaf] * way).sum())) for given in self.nominal.precise if leaf in given)
             for leaf, way in directions.items()
         }
-        typical = statistics.median_low(slope for slope in slopes.values() if slope) if any(slopes.values()) else 0.0
+        typical = statistics.median_low([slope for slope in slopes.values() if slope] or [0.0])
         return {
-            leaf: way * min(1.0, typical / slopes[leaf]) if slopes[leaf] else way for leaf, way in directions.items()
+            leaf: way * (typical / max(typical, slopes[leaf]) if typical else 1) for leaf, way in directions.items()
         }
 
     def _compared(self, directions: dict[int, torch.Tensor]) -> list[tuple[float, float]]:
@@ -356,13 +355,9 @@ class FiniteDifferences:
         """Return the gradient of each backward's loss with respect to a leaf, by finite differences for each element."""
         nominal = self.nominal.leaves[leaf][-1][1]
         units = torch.eye(nominal.numel(), dtype=torch.float64, device=nominal.device)
+        units *= self.nominal.varied.get(leaf, units.new_ones(nominal.shape)).flatten()
         entries = [self.derivatives({leaf: unit.view(nominal.shape)}) for unit in units]
-        varied = self.nominal.varied.get(leaf, units.new_ones(()))
-        computed = (units.new_tensor(derivatives).view(nominal.shape) for derivatives in zip(*entries, strict=True))
-        return [
-            slopes * varied + given.get(leaf, varied) * (1 - varied)
-            for slopes, given in zip(computed, self.nominal.gradients, strict=True)
-        ]
+        return [units.new_tensor(derivatives).view(nominal.shape) for derivatives in zip(*entries, strict=True)]
 
 
 def _differ(derivative: float, claimed: float, largest: float) -> bool:

@@ -352,9 +352,9 @@ def _return_loss(source: EditableSource, names: list[str]) -> Iterator[Edits]:
 
 
 def _call(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Call the method that a statement only names, or the step of an optimizer after backward, first after its `zero_grad()`."""
+    """Call the method that a statement only names or sets, or the step of an optimizer after backward, first after its `zero_grad()`."""
     code = code_in(fault)
-    if isinstance(at, ast.Expr):
+    if id_of(fault.change) != "call.add_step":
         yield (source.replace(at, code),)
         return
     clear = code.replace(".step()", ".zero_grad()")
@@ -363,11 +363,6 @@ def _call(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
     every = backwards(source, at)
     nearest = [node for block in later for node in block if node in every][:1]
     yield from ((source.insert_after(statement, code),) for statement in dict.fromkeys([*nearest, *every]))
-
-
-def _call_instead(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Call the method that the change names, instead of setting an attribute."""
-    yield (source.replace(at, code_in(fault)),)
 
 
 def _require_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -422,7 +417,7 @@ CHANGES: dict[str, Change] = {
     "gradient that is None": _fill,
     "tensor that a later line cannot use": _make_usable,
     "mode left on": _switch_back,
-    "setting without effect": _call_instead,
+    "setting without effect": _call,
     "hook without a result": _return_gradient,
     "hook registered again": _register_once,
     "backward without recording": _outside_no_grad,

@@ -62,17 +62,11 @@ def save_through_context(source: EditableSource, forward: ast.FunctionDef, stash
     edits = [source.replace(stash, f"{context}.save_for_backward({value}{copy})")]
     for node in source.nodes(ast.Attribute, holder):
         if node.attr == name and isinstance(node.ctx, ast.Load):
-            owner = source.of(node.value)
-            if owner == backward_context(source.scope(node)):
+            owner, scope = source.of(node.value), source.scope(node)
+            names = [argument.arg for argument in scope.args.args] if isinstance(scope, ast.FunctionDef) else []
+            if names[:1] == [owner] and getattr(scope, "name", "") == "backward":
                 edits.append(source.replace(node, f"{owner}.saved_tensors[0]"))
     return tuple(edits)
-
-
-def backward_context(function: ast.AST) -> str:
-    """Return the name of the context argument of a `backward`, or "" for any other function."""
-    if isinstance(function, ast.FunctionDef) and function.name == "backward" and function.args.args:
-        return function.args.args[0].arg
-    return ""
 
 
 def save_copy(program: BrokenProgram) -> Iterator[Candidate]:

@@ -78,7 +78,13 @@ def training_loops(source: EditableSource) -> Iterator[ast.For | ast.While]:
 
 def of_methods(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the attributes that a method computes from their previous values: each alone, then all of the file together."""
-    carried = list(carried_attributes(source))
+    carried = [
+        (name, next(reader for reader in method.body if name in paths_in(reader, ast.Load)))
+        for method in source.statements()
+        if isinstance(method, ast.FunctionDef) and method.name != "__init__"
+        for name in carried_names(method)
+        if name.startswith("self.")
+    ]
     for name, reader in carried:
         for text in detached(name):
             yield name, (source.insert_before(reader, text),)
@@ -86,14 +92,6 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     if len(carried) > 1:
         edits = (detach_if_set(source, name, reader, detached(name)[0]) for name, reader in carried)
         yield ", ".join(name for name, _ in carried), tuple(edits)
-
-
-def carried_attributes(source: EditableSource) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield the attributes of `self` that a method reads before it assigns them, with the statement that reads them."""
-    for method in (method for method in source.statements() if isinstance(method, ast.FunctionDef)):
-        for name in carried_names(method):
-            if name.startswith("self."):
-                yield name, next(reader for reader in method.body if name in paths_in(reader, ast.Load))
 
 
 def detach_if_set(source: EditableSource, name: str, reader: ast.stmt, text: str) -> Edit:

@@ -32,7 +32,10 @@ def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
                 steps = [
                     node for node in movable(program) if node in block and step.lineno <= node.lineno < last.lineno
                 ]
-                yield from restricted_to_inputs(source, steps or [step], last)
+                moved = "\n".join(source.dedented(other) for other in steps or [step])
+                removed = tuple(map(source.delete, steps or [step]))
+                for restricted in with_inputs(source, last):  # that the following step trains
+                    yield Candidate(KIND, (*removed, restricted, source.insert_after(last, moved)))
 
 
 def first_of_earlier(block: list[ast.stmt]) -> ast.stmt | None:
@@ -59,13 +62,6 @@ def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) ->
         kept = source.apply_to(moving[-1], [source.add_argument(call, "retain_graph=True")])
         text = "\n".join([*(source.dedented(statement) for statement in moving[:-1]), kept])
         yield Candidate(KIND, (*removed, source.insert_before(first, text)))
-
-
-def restricted_to_inputs(source: EditableSource, steps: list[ast.stmt], last: ast.stmt) -> Iterator[Candidate]:
-    """Yield the move of steps after the last backward, restricted to the inputs that the following step trains."""
-    moved = "\n".join(source.dedented(step) for step in steps)
-    for restricted in with_inputs(source, last):
-        yield Candidate(KIND, (*map(source.delete, steps), restricted, source.insert_after(last, moved)))
 
 
 def with_inputs(source: EditableSource, last: ast.stmt, steps: int = 1) -> Iterator[Edit]:

@@ -50,14 +50,12 @@ class Reference:
             return True
         if self.contradicted:
             return False
-        given = [gradient for call in self.intended.calls[:1] for gradient in call.gradients]
-        return self._copies_matter() and all_in(list(self.right), given, near=True)
-
-    def _copies_matter(self) -> bool:
-        """Return whether private copies change a gradient, which no variable of the file may contain, or a variable."""
+        # The copies may change a gradient that no variable of the file contains.
         calls = zip(self.intended.calls, self.plain.calls, strict=False)
         changed = any(not all_in(intended.gradients, plain.gradients) for intended, plain in calls)
-        return changed or bool(different(self.plain.values, self.intended.values))
+        given = [gradient for call in self.intended.calls[:1] for gradient in call.gradients]
+        is_changed = changed or bool(different(self.plain.values, self.intended.values))
+        return is_changed and all_in(list(self.right), given, near=True)
 
     def known_calls(self, trial: TrialRun) -> list[tuple[CallValues, CallValues]] | None:
         """Return pairs of each intended backward call and the same call of a run, or None if the numbers of calls differ."""

@@ -69,7 +69,10 @@ def python_of_cell(source: str) -> str:
     if magic:
         setup = _code_in(magic[1], magic[2]) if magic[1] in ("timeit", "prun") else None
         lines[first] = setup or f"# {lines[first]}"
-    return "\n".join(_python_lines(lines))
+    python: list[str] = []
+    while len(python) < len(lines):  # each statement has as many lines as before
+        python += _first_statement(lines[len(python) :])
+    return "\n".join(python)
 
 
 def _is_automagic(line: str) -> bool:
@@ -83,14 +86,6 @@ def _is_automagic(line: str) -> bool:
         return True
     # Python that shows a value: a variable may have such a name, but to leave the line out changes no other value.
     return word in _SHELL and isinstance(tree.body[0], ast.Expr) and (not rest or rest.startswith("-"))
-
-
-def _python_lines(lines: list[str]) -> Iterator[str]:
-    done = 0
-    while done < len(lines):
-        python = _first_statement(lines[done:])
-        yield from python
-        done += len(python)
 
 
 def _first_statement(lines: list[str]) -> list[str]:
