@@ -254,6 +254,11 @@ class BackwardStep(msgspec.Struct, frozen=True):
     message: str | None = None  # message of the error, if the node raised an error
     step: int | None = None  # index of the step whose statement called backward; None if it is not known
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the node's gradients are known to differ from the correct ones."""
+        return bool(self.true) and self.got != self.true
+
 
 class LostHistory(msgspec.Struct, frozen=True):
     """A line that takes values out of the autograd graph, such as a call of `.detach()` or `.item()`."""

@@ -101,7 +101,7 @@ class StateTracker:
             return ""
         if visit.status == "raised":
             return " raised"
-        return " wrong" if visit.true and visit.got != visit.true else " passed"
+        return " wrong" if visit.is_wrong else " passed"
 
     def _edge(self, edge: SavedEdge) -> States:
         """Return the states of a saved tensor: its versions when saved and now, and the change of its values."""
@@ -147,9 +147,8 @@ class StateTracker:
         got, right = Key("got", visit.node), Key("right", visit.node)
         if visit.status == "raised":
             return {Key("stop", visit.node): translated("backward stops here"), got: "", right: ""}
-        wrong = bool(visit.true) and visit.got != visit.true
         fits = self.graph.capacity.get(visit.node, LONGEST)
-        if not wrong:
+        if not visit.is_wrong:
             return {got: "", right: clip(translated("grad {got}", got=visit.got), fits)}
         new = {got: clip(translated("got {got}", got=visit.got), fits)}
         return new | {right: clip(translated("right {right}", right=visit.true), fits)}

@@ -50,8 +50,8 @@ def index_recording(recording: Recording) -> RecordingIndex:
             index.accumulators.setdefault(node.tensor, node.id)
     for visit in recording.backward:
         lines, widest = index.gradients.get(visit.node, (1, 0))
-        is_wrong = bool(visit.true) and visit.got != visit.true
-        index.gradients[visit.node] = (2 if is_wrong else lines, max(widest, columns(visit.got), columns(visit.true)))
+        lines = 2 if visit.is_wrong else lines
+        index.gradients[visit.node] = (lines, max(widest, columns(visit.got), columns(visit.true)))
     names = TensorNames(index.playback)
     for frame, changed in index.playback.play():
         index.shown |= changed.nodes

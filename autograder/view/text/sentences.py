@@ -348,10 +348,9 @@ class Sentences:
         if visit.status == "raised":
             return [translated("Backward reaches {node} and stops.", node=node.name), self._refusal(visit.node)]
         got = visit.got or translated("nothing")
-        is_wrong_here = visit.got != visit.true and visit.true
-        if is_wrong_here:
+        if visit.is_wrong:
             got = translated("{got}; the right value is {right}", got=got, right=visit.true)
-        wrong = [translated("The gradient is wrong here.")] if is_wrong_here else []
+        wrong = [translated("The gradient is wrong here.")] if visit.is_wrong else []
         if leaf:
             reached = translated("Backward arrives at {leaf}.", leaf=who)
             return [reached, *wrong, translated("{leaf}.grad gets {got}.", leaf=who, got=got)]
