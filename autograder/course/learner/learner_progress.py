@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
-import json
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import msgspec
 from IPython.display import display
@@ -21,33 +22,58 @@ from autograder.graded import EXECUTION
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translatable, translated
 
+Content = TypeVar("Content")
 
-class LocalFile:
-    """A file on the student's machine; an error on reading or writing is reported once."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+class LocalFile(Generic[Content]):
+    """A JSON file on the student's machine. An error on reading or writing is reported once."""
+
+    def __init__(self, file: Path, kind: type[Content], complaint: str) -> None:
+        """`kind` is the type of the contents; `complaint` is printed if the file cannot be written."""
+        self.file, self._kind, self._complaint = file, kind, complaint
         self._complained = False
+
+    def read(self) -> Content:
+        """Return the contents, which are empty if the file is missing or damaged; a damaged file is renamed."""
+        try:
+            data = self.file.read_bytes()
+            with contextlib.suppress(msgspec.MsgspecError):
+                return msgspec.json.decode(data, type=self._kind)
+            aside = self.file.replace(self.file.with_suffix(".broken"))
+            message = translatable("{file} cannot be read, so it counts as empty; it is now called {aside}.")
+            self._warn_once(translated(message, file=self.file.name, aside=aside.name))
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            message = translatable("{file} cannot be read ({reason}), so it counts as empty.")
+            self._warn_once(translated(message, file=self.file, reason=error.strerror))
+        return self._kind()
+
+    def write(self, content: Content) -> None:
+        """Replace the contents."""
+        try:
+            replace_file(self.file, msgspec.json.encode(content))
+        except OSError as error:
+            self._warn_once(translated(self._complaint, file=self.file, reason=error.strerror))
 
     def _warn_once(self, sentence: str) -> None:
         if not self._complained:
             print(sentence)
         self._complained = True
 
-    def _replace(self, data: bytes, complaint: str) -> None:
-        """Write the file; `complaint` is printed if that fails."""
-        try:
-            replace_file(self.file, data)
-        except OSError as error:
-            self._warn_once(translated(complaint, file=self.file, reason=error.strerror))
 
-
-class Store(LocalFile):
+class Store(LocalFile[dict[str, list[str]]]):
     """The file with the passed exercises."""
+
+    def __init__(self, file: Path) -> None:
+        complaint = translatable(
+            "Progress cannot be saved: {file} cannot be written ({reason}). The lesson still works."
+        )
+        super().__init__(file, dict[str, list[str]], complaint)
 
     def passed(self) -> set[str]:
         """Return the ids of all exercises that have passed."""
-        return set(self._read().get("passed", []))
+        return set(self.read().get("passed", []))
 
     def add(self, exercise: str) -> None:
         """Record that the exercise passed."""
@@ -57,7 +83,7 @@ class Store(LocalFile):
 
     def seen(self) -> set[str]:
         """Return the ids of the exercises whose model answer was shown before they passed."""
-        return set(self._read().get("seen", []))
+        return set(self.read().get("seen", []))
 
     def mark_seen(self, exercise: str) -> None:
         """Record that the model answer was shown before the exercise passed."""
@@ -65,48 +91,30 @@ class Store(LocalFile):
 
     def beliefs(self) -> Counter[str]:
         """Return how often each belief has led to a wrong prediction."""
-        return Counter(self._read().get("beliefs", []))
+        return Counter(self.read().get("beliefs", []))
 
     def add_misconception(self, belief: str) -> None:
         """Record that a wrong prediction pointed to this belief; it stays on the student's machine."""
-        self._keep("beliefs", [*self._read().get("beliefs", []), belief])
+        self._keep("beliefs", [*self.read().get("beliefs", []), belief])
 
     def first_wrong(self) -> set[str]:
         """Return the predictions whose first answer was wrong."""
-        return {name for name, _, choice in (row.partition("=") for row in self._read().get("first", [])) if choice}
+        return {name for name, _, choice in (row.partition("=") for row in self.read().get("first", [])) if choice}
 
     def keep_first(self, prediction: str, choice: str) -> None:
         """Record the first answer to a prediction, which stays on the student's machine; "" stands for the right one."""
-        rows = self._read().get("first", [])
+        rows = self.read().get("first", [])
         if not any(row.startswith(f"{prediction}=") for row in rows):
             self._keep("first", [*rows, f"{prediction}={choice}"])
 
     def clear(self) -> None:
         """Delete all recorded progress."""
-        self._write({"passed": []})
+        self.write({"passed": []})
 
     def _keep(self, key: str, rows: list[str]) -> None:
         """Store the rows of a key; has no effect under nbgrader, where the file would be the teacher's."""
         if EXECUTION not in os.environ:
-            self._write(self._read() | {key: rows})
-
-    def _read(self) -> dict[str, list[str]]:
-        try:
-            return msgspec.json.decode(self.file.read_bytes(), type=dict[str, list[str]])
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-        except (OSError, msgspec.MsgspecError):
-            text = translatable(
-                "The progress file {file} cannot be read, so it counts as empty. Delete it to start over."
-            )
-            self._warn_once(translated(text, file=self.file))
-            return {}
-
-    def _write(self, content: dict[str, list[str]]) -> None:
-        complaint = translatable(
-            "Progress cannot be saved: {file} cannot be written ({reason}). The lesson still works."
-        )
-        self._replace(json.dumps(content).encode(), complaint)
+            self.write(self.read() | {key: rows})
 
 
 # The tests run whole lessons, some in their own kernels; those passes must not count for the student.

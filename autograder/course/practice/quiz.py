@@ -82,52 +82,30 @@ class PracticeResults(msgspec.Struct, frozen=True):
     review: dict[str, ReviewState] = {}  # the practice state of each idea
 
 
-class PracticeStore(LocalFile):
-    """The file, which is renamed if it cannot be read."""
+class PracticeStore(LocalFile[PracticeResults]):
+    """The file with the answers to quizzes and reviews."""
 
     def __init__(self, file: Path | None = None) -> None:
-        super().__init__(file or progress_store.file.with_name("practice.json"))
-
-    def read(self) -> PracticeResults:
-        """Return the stored answers; empty if the file is missing or damaged."""
-        try:
-            return msgspec.json.decode(self.file.read_bytes(), type=PracticeResults)
-        except (FileNotFoundError, NotADirectoryError):
-            return PracticeResults()
-        except msgspec.MsgspecError:
-            aside = self.file.with_suffix(".broken")
-            try:
-                self.file.replace(aside)
-                message = translatable("{file} cannot be read, so it counts as empty; it is now called {aside}.")
-                self._warn_once(translated(message, file=self.file.name, aside=aside.name))
-            except OSError:
-                self._warn_once(translated("{file} cannot be read, so it counts as empty.", file=self.file))
-        except OSError as error:
-            message = translatable("{file} cannot be read ({reason}), so it counts as empty.")
-            self._warn_once(translated(message, file=self.file, reason=error.strerror))
-        return PracticeResults()
+        complaint = translatable("Answers cannot be kept: {file} cannot be written ({reason}).")
+        super().__init__(file or progress_store.file.with_name("practice.json"), PracticeResults, complaint)
 
     def keep_answer(self, quiz: str, item: str, answer: QuizAnswer) -> None:
         """Store one answer to a quiz."""
         results = self.read()
         answers = results.quiz.get(quiz, {}) | {item: answer}
-        self._write(msgspec.structs.replace(results, quiz=results.quiz | {quiz: answers}))
+        self.write(msgspec.structs.replace(results, quiz=results.quiz | {quiz: answers}))
 
     def keep_review(self, topic: str, practised: ReviewState) -> None:
         """Store the practice state of an idea."""
         results = self.read()
-        self._write(msgspec.structs.replace(results, review=results.review | {topic: practised}))
+        self.write(msgspec.structs.replace(results, review=results.review | {topic: practised}))
 
     def forget_quiz(self, quiz: str) -> None:
         """Delete the answers to a quiz."""
         results = self.read()
-        self._write(
+        self.write(
             msgspec.structs.replace(results, quiz={name: kept for name, kept in results.quiz.items() if name != quiz})
         )
-
-    def _write(self, results: PracticeResults) -> None:
-        complaint = translatable("Answers cannot be kept: {file} cannot be written ({reason}).")
-        self._replace(msgspec.json.encode(results), complaint)
 
 
 SEEDS = {"before": 11, "after": 23}  # fixed, so that all students get the same questions
