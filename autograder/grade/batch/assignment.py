@@ -25,7 +25,7 @@ from autograder.grade.batch.classroom import Classroom, check_release, open_clas
 from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.feedback_files import version_of_page, write_feedback
 from autograder.grade.batch.gradebook import GradedStudent, GradeOrigin, GradingRecords, GradingRun, exclusive_lock
-from autograder.grade.batch.student_rows import StudentRow, row_of, unchanged_row, with_problem, with_score
+from autograder.grade.batch.student_rows import StudentRow, row_of, stored_row, with_problem, with_score
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.policy import read_policy
 from autograder.grade.sandbox.isolation import STRONGEST, known_level, require_level
@@ -205,7 +205,8 @@ class _Batch:
             if self.takes_best:
                 works += self._earlier(works[0])
             if self._has_grade(works[0]):
-                self._finish(unchanged_row(student, self.known[student].cells))
+                row = stored_row(self.known[student])
+                self._finish(msgspec.structs.replace(row, student=student, unchanged=True))
                 continue
             self.in_progress |= {work.key: work for work in works}
             for work in works:
@@ -279,10 +280,9 @@ class _Batch:
     def _changed_elsewhere(self, student: str, origin: GradeOrigin) -> list[str]:
         """Return the ids of cells whose automatic points differ from those that were written with this origin."""
         now = self.automatic.get(student, {})
-        written = msgspec.json.decode(origin.cells, type=StudentRow).cells
         return [
             name
-            for notebook, cells in written.items()
+            for notebook, cells in stored_row(origin).cells.items()
             for name, grade in cells.items()
             if now.get((notebook, name), grade.points) != grade.points
         ]

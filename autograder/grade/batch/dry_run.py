@@ -15,16 +15,11 @@ from sqlalchemy import MetaData, Table, create_engine, inspect
 from autograder.grade.backends.grading_job import OpenBackend
 from autograder.grade.batch.assignment import Options, ProgressCallbacks, grade_classroom
 from autograder.grade.batch.classroom import Classroom, open_class, opened_gradebook
-from autograder.grade.batch.gradebook import RECORDS, GradingRecords, Score
-from autograder.grade.batch.student_rows import MovedGrade, StudentRow
+from autograder.grade.batch.gradebook import RECORDS, GradeOrigin, GradingRecords, Score
+from autograder.grade.batch.student_rows import MovedGrade, StudentRow, stored_row
 
-
-class _Records(msgspec.Struct, frozen=True):
-    """A gradebook's records of a class, by student."""
-
-    scores: dict[str, Score] = {}
-    submissions: dict[str, str] = {}  # digests
-    rows: dict[str, StudentRow] = {}
+_Records = tuple[dict[str, Score], dict[str, GradeOrigin]]
+"""A gradebook's records of a class, by student."""
 
 
 def dry_run(
@@ -71,37 +66,30 @@ def _copy_tables(address: str, copy: str) -> None:
 
 def _records(classroom: Classroom) -> _Records:
     if not classroom.has_gradebook:
-        return _Records()
+        return {}, {}
     with GradingRecords(classroom.gradebook, classroom.assignment, classroom.settings()) as records:
-        origins = records.origins()
-        return _Records(
-            records.scores(),
-            {student: origin.submission for student, origin in origins.items()},
-            {student: msgspec.json.decode(origin.cells, type=StudentRow) for student, origin in origins.items()},
-        )
+        return records.scores(), records.origins()
 
 
 def _moved(before: _Records, after: _Records, notes: dict[str, tuple[str, ...]]) -> Iterator[MovedGrade]:
-    for student, score in sorted(after.scores.items()):
-        old = before.scores.get(student)
-        if old is None or old.total != score.total:
-            known = before.rows[student].notes if student in before.rows else ()
-            new = [note for note in notes.get(student, ()) if old and note not in known]
-            reasons = (*_reasons(student, before, after), *new)
-            yield MovedGrade(student, old.total if old else None, score.total, reasons)
+    (old_scores, old_origins), (scores, origins) = before, after
+    for student, score in sorted(scores.items()):
+        old, was, now = old_scores.get(student), old_origins.get(student), origins.get(student)
+        if old is None:
+            yield MovedGrade(student, None, score.total, ("was not graded yet",))
+        elif old.total != score.total:
+            known = stored_row(was).notes if was else ()
+            new = [note for note in notes.get(student, ()) if note not in known]
+            yield MovedGrade(student, old.total, score.total, (*_reasons(old, was, score, now), *new))
 
 
-def _reasons(student: str, before: _Records, after: _Records) -> Iterator[str]:
-    if student not in before.scores:
-        yield "was not graded yet"
-        return
-    if before.submissions.get(student) != after.submissions.get(student):
+def _reasons(old: Score, was: GradeOrigin | None, new: Score, now: GradeOrigin | None) -> Iterator[str]:
+    if (was and was.submission) != (now and now.submission):
         yield "submitted other files"
-    if student in before.rows and student in after.rows:
-        yield from _changed_cells(before.rows[student], after.rows[student])
-    old, new = before.scores[student].late_penalty, after.scores[student].late_penalty
-    if old != new:
-        yield f"late penalty {old:g}, then {new:g}"
+    if was and now:
+        yield from _changed_cells(stored_row(was), stored_row(now))
+    if old.late_penalty != new.late_penalty:
+        yield f"late penalty {old.late_penalty:g}, then {new.late_penalty:g}"
 
 
 def _changed_cells(before: StudentRow, after: StudentRow) -> Iterator[str]:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autograder.errors import printable
-from autograder.grade.batch.gradebook import Score
+from autograder.grade.batch.gradebook import GradeOrigin, Score
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.validation.validate import progress_on_stderr, text_table
@@ -101,9 +101,9 @@ def with_problem(row: StudentRow, problem: str | None) -> StudentRow:
     return msgspec.structs.replace(row, problems=(*row.problems, problem)) if problem else row
 
 
-def unchanged_row(student: str, cells: str) -> StudentRow:
-    """Return the row that was stored as JSON with an earlier grade."""
-    return msgspec.structs.replace(msgspec.json.decode(cells, type=StudentRow), student=student, unchanged=True)
+def stored_row(origin: GradeOrigin) -> StudentRow:
+    """Return the row that was stored as JSON with a grade."""
+    return msgspec.json.decode(origin.cells, type=StudentRow)
 
 
 def as_json(**rows: list[StudentRow] | list[MovedGrade]) -> str:
