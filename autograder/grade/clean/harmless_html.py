@@ -38,7 +38,6 @@ STYLES = {
     "vertical-align", "white-space", "overflow-wrap", "font-family", "background-color",
 }  # fmt: skip
 """The properties of the grader's own tables (view/draw/timeline.py)."""
-NUMBERS = {"width", "height", "colspan", "rowspan", "border", "start"}
 MOST_TAGS, MOST_OPEN = 8_000, 150
 """The maximum numbers of tags, and of elements that are open at once: browsers and nh3 take quadratic time for more."""
 
@@ -51,7 +50,12 @@ PLAIN_TAG = re.compile(
 TOO_MUCH = "<p>(HTML with too many tags is not shown)</p>"
 OPENED = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)")
 VOID = {"br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr", "area", "base", "track", "param"}
-LINK = re.compile(r"(?:https?://|mailto:|#)[^\s\\]*", re.IGNORECASE)
+VALUES = {
+    "href": re.compile(r"(?:https?://|mailto:|#)[^\s\\]*", re.IGNORECASE),
+    "style": re.compile(r"(?:rgba\([\d,.]+\)|[\w:;#%., -])*"),
+    "align": re.compile("left|right|center"),
+} | dict.fromkeys(("width", "height", "colspan", "rowspan", "border", "start"), re.compile("[0-9]{1,4}"))
+"""The form of the values of attributes; another attribute may have any value."""
 DRAWN = re.compile(r"data:image/svg\+xml[,;].*", re.DOTALL)
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP"}
 LARGEST, MOST_PIXELS = 8 * 2**20, 40_000_000
@@ -90,18 +94,10 @@ def _is_costly(html: str) -> bool:
     return False
 
 
-def _filter(tag: str, name: str, value: str, drawings: bool = False) -> str | None:
+def _filter(name: str, value: str, drawings: bool) -> str | None:
     if name == "src":
         return value if drawings and DRAWN.fullmatch(value) else raster_address(value)
-    if name == "href":
-        return value if LINK.fullmatch(value) else None
-    if name == "style":
-        return value if re.fullmatch(r"(?:rgba\([\d,.]+\)|[\w:;#%., -])*", value) else None
-    if name in NUMBERS:
-        return value if re.fullmatch(r"[0-9]{1,4}", value) else None
-    if name == "align":
-        return value if value in ("left", "right", "center") else None
-    return value
+    return value if name not in VALUES or VALUES[name].fullmatch(value) else None
 
 
 def _cleaner(drawings: bool) -> nh3.Cleaner:
@@ -111,7 +107,7 @@ def _cleaner(drawings: bool) -> nh3.Cleaner:
         clean_content_tags=WITH_CONTENT,
         attributes=ATTRIBUTES | styled,
         filter_style_properties=STYLES,
-        attribute_filter=lambda tag, name, value: _filter(tag, name, value, drawings),
+        attribute_filter=lambda _, name, value: _filter(name, value, drawings),
         url_schemes={"http", "https", "mailto", "data"},
         strip_comments=True,
         link_rel="noopener noreferrer",
