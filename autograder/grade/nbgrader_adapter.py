@@ -163,12 +163,10 @@ def changed_cells(
 
     Both lists are empty for an assignment without submissions, because `add_assignment` handles its changes.
     """
-    try:
-        recorded = {notebook.name: notebook for notebook in book.find_assignment(assignment).notebooks}
-    except api.MissingEntry:
+    known = next((row for row in book.assignments if row.name == assignment), None)
+    if known is None or not known.submissions:
         return [], []
-    if not book.find_assignment(assignment).submissions:
-        return [], []
+    recorded = {notebook.name: notebook for notebook in known.notebooks}
     before = {(name, *key) for name, notebook in recorded.items() for key in recorded_cells(notebook)}
     after = {(name, *key) for name, cells in sources.items() for key in wanted_cells(cells)}
     prefix = len(recorded.keys() | sources.keys()) > 1

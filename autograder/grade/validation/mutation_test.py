@@ -97,10 +97,8 @@ def mutation_test(
     }
     graded = validate.grade_submissions(source, submissions, backend, on_step)
     grades = {name: {} if isinstance(grade, str) else grade.cells for name, grade in graded.items()}
-    passing = [
-        name for name, tests in grades.items() if all(_points(tests, cell.id) == cell.max_points for cell in cells)
-    ]
-    judged = {cell.id: cell.max_points for cell in cells}
+    most = {cell.id: cell.max_points for cell in cells}
+    passing = [name for name, tests in grades.items() if all(_points(tests, test) == most[test] for test in most)]
     if "model answers" not in passing:
         return MutationReport(too_slow=True)
     paid = {
@@ -115,7 +113,7 @@ def mutation_test(
         trivial=len(trivial),
         named=len(named),
         misjudged=tuple(
-            filter(None, (_misjudged(answer, grades[f"{answer}, {i}"], judged) for i, answer in enumerate(named, 1)))
+            filter(None, (_misjudged(answer, grades[f"{answer}, {i}"], most) for i, answer in enumerate(named, 1)))
         ),
         paid={test: passed for test, passed in paid.items() if passed},
     )
