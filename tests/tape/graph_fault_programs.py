@@ -79,6 +79,21 @@ PROGRAMS = (
             model.fit(torch.ones(4, 2))
         """, (("encoder_optimizer = torch.optim.SGD(\n            params=filter(lambda p: p.requires_grad, self.Decoder",
                "encoder_optimizer = torch.optim.SGD(\n            params=filter(lambda p: p.requires_grad, self.encoder"),)),
+    FaultyProgram("weights of examples that an inner step without a graph does not train", "graph cut", "correct", """
+        net, weigh = nn.Linear(2, 1), nn.Linear(1, 1)
+        inner = torch.optim.SGD(net.parameters(), lr=0.1)
+        outer = torch.optim.SGD(weigh.parameters(), lr=0.1)
+        for _ in range(3):
+            cost = (net(torch.randn(4, 2)) - 1).pow(2)
+            grads = torch.autograd.grad((weigh(cost.detach()).sigmoid() * cost).mean(), list(net.parameters()))  # fault
+            weight, bias = (p - 0.1 * g for p, g in zip(net.parameters(), grads))
+            outer.zero_grad()
+            nn.functional.linear(torch.randn(4, 2), weight, bias).pow(2).mean().backward()
+            outer.step()
+            inner.zero_grad()
+            (net(torch.randn(4, 2)) - 1).pow(2).mean().backward()
+            inner.step()
+        """, (("list(net.parameters()))", "list(net.parameters()), create_graph=True)"),)),
     FaultyProgram("a custom backward that returns None for a parameter", "no gradient of a custom backward", "correct", """
         class Scale(torch.autograd.Function):
             @staticmethod
@@ -1588,6 +1603,16 @@ RIGHT = {
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
             other.step()
+        """,
+    "an inner step of first order whose parameters the outer loss trains": """
+        net = nn.Linear(2, 1)
+        outer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            grads = torch.autograd.grad((net(torch.randn(4, 2)) - 1).pow(2).mean(), list(net.parameters()))
+            weight, bias = (p - 0.1 * g for p, g in zip(net.parameters(), grads))
+            outer.zero_grad()
+            nn.functional.linear(torch.randn(4, 2), weight, bias).pow(2).mean().backward()
+            outer.step()
         """,
     "a custom backward that returns None for a table which another term trains": """
         class Quantize(torch.autograd.Function):

@@ -57,6 +57,7 @@ def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
         _added_numbers,
         _penalties,
         _derivatives,
+        _constant_steps,
         _samples,
     ):
         yield from find(evidence)
@@ -287,6 +288,31 @@ def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:
                 "gradient through this derivative."
             )
             yield _slope_fault(state, place, effect, earlier, added)
+
+
+def _constant_steps(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the calls of `autograd.grad` without create_graph before a loss, if only they lead to parameters of an optimizer.
+
+    An update of copies that is computed from such a gradient, as in meta learning, is constant for backward.
+    """
+    state, flow, elsewhere = evidence.state, evidence.state.flow, reached_elsewhere(evidence)
+    known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen
+    for call in flow.calls:
+        earlier = call.of
+        if earlier is None or not earlier.call.asked or earlier.call.creates_graph:
+            continue
+        below = state.graph.leaves_below(earlier.call.nodes) - known - {target.id for target in earlier.call.asked}
+        missing = [leaf for number, leaf in sorted(flow.optimized.items()) if number in below]
+        if missing and all(leaf.shape not in elsewhere for leaf in missing):
+            place = earlier.call.place
+            yield GRAPH_CUT.about(
+                state, missing, place,
+                "cut.constant_step|it computes {slope} without a graph, so the backward of {place}, whose loss is computed "
+                "from it, computes no gradient for {names}, which the optimizer holds.",
+                "target.graph|Pass create_graph=True here.",
+                lost=place, place=line_of(call.place, place.file),
+                slope=name_of(state, [earlier.gradient], Message("target.gradient|the gradient")),
+            )  # fmt: skip
 
 
 def _slope_fault(state: RunState, place: Place, effect: str, earlier: EarlierGradient, added: Place) -> GraphFault:
