@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from typing import Self
 
 from autograder.locale.messages import Message
@@ -72,6 +73,12 @@ def printable(text: str) -> str:
     """
     shown = "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
     return shown if shown and shown == shown.strip() else f"'{shown}'"
+
+
+def printable_list(texts: Sequence[str], most: int, separator: str = ", ") -> str:
+    """Return the texts, such as names of students, as one printable text: "a, b and 3 more"; "" without any."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return separator.join(map(printable, texts[:most])) + more
 
 
 def html_with_code(text: str) -> str:

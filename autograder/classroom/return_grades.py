@@ -16,7 +16,7 @@ from autograder.classroom.submission_record import CollectedSubmission, read_rec
 from autograder.classroom.table_file import TableFile, read_table
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, feedback_pages, number_in, zip_of
 from autograder.course.paths import replace_files
-from autograder.errors import InputError, printable
+from autograder.errors import InputError, printable, printable_list
 from autograder.grade.batch.classroom import Classroom, open_class
 
 # Identifiers that both a worksheet and the course may contain, the most reliable first. A name is used only if it is the
@@ -284,5 +284,5 @@ def return_grades(
 def _counted(of: list[Any], words: str, names: list[str]) -> Iterator[str]:
     if of:
         comma = "; " if any("," in name for name in names) else ", "  # as in “Doe, Jane; Roe, Richard”
-        shown = comma.join(map(printable, names[:LONGEST_LIST])) + (" and others" if len(names) > LONGEST_LIST else "")
-        yield words.format(f"{len(of)} student{'s' if len(of) > 1 else ''}", shown)
+        count = f"{len(of)} student{'s' if len(of) > 1 else ''}"
+        yield words.format(count, printable_list(names, LONGEST_LIST, comma))

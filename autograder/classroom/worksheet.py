@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from autograder.classroom.collect.submission_files import like_name
 from autograder.classroom.table_file import TableFile
-from autograder.errors import InputError, printable
+from autograder.errors import InputError, printable, printable_list
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
 
@@ -99,7 +99,7 @@ def choose_column(table: TableFile, titles: dict[int, str], assignment: str, wan
     for columns in (exact, like, [] if wanted else list(titles)):
         if len(columns) == 1:
             return columns[0]
-    listed = ", ".join(printable(title) for title in list(titles.values())[:LONGEST_LIST]) or "none"
+    listed = printable_list(list(titles.values()), LONGEST_LIST) or "none"
     raise InputError(
         f"{table.name} has no column of {printable(wanted or assignment)}. Name it with --column; columns for grades: {listed}"
     )

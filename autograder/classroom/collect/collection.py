@@ -34,7 +34,7 @@ from autograder.classroom.submission_record import (
     record_folder,
     write_record,
 )
-from autograder.errors import UnfinishedError, printable
+from autograder.errors import UnfinishedError, printable, printable_list
 from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.grade.policy import read_policy
 from autograder.grade.submission_time import read_time
@@ -286,10 +286,10 @@ def _lines(collection: Collection, command: str) -> list[str]:
     placed = ", ".join(f"{count} {placing}" for placing, count in counted.items())
     lines = [f"\n{len(collection.lines)} students have a submission ({collection.platform}): {placed}"]
     if collection.missing:
-        names = _listed([person.student for person in collection.missing])
+        names = printable_list([person.student for person in collection.missing], LONGEST_LIST)
         lines.append(f"{len(collection.missing)} without a submission: {names}")
     if collection.earlier:
-        names = _listed([person.student for person in collection.earlier])
+        names = printable_list([person.student for person in collection.earlier], LONGEST_LIST)
         lines.append(f"{len(collection.earlier)} submitted before and are not in this download: {names}")
     if collection.zone:
         lines.append(f"Times without a zone were read as {collection.zone}.")
@@ -309,9 +309,3 @@ def _lines(collection: Collection, command: str) -> list[str]:
 def _question(question: MatchQuestion) -> str:
     key = question.hand_in if question.hand_in != question.person else ""
     return "? " + ", ".join(printable(part) for part in (question.person, key, question.file, question.why) if part)
-
-
-def _listed(names: list[str]) -> str:
-    shown = [printable(name) for name in names[:LONGEST_LIST]]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -17,7 +17,7 @@ from autograder.classroom.collect.download import (
     DownloadError,
     Platform,
 )
-from autograder.errors import printable
+from autograder.errors import printable_list
 from autograder.grade.submission_time import read_time
 
 TIMESTAMP = "timestamp.txt"
@@ -36,7 +36,7 @@ def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> 
         else:
             download.notes.append(f"{file.path} was left out: it is not in a student's folder")
     if holder := next((name for name in SUBMISSION_FOLDERS if name in submissions), ""):
-        others = ", ".join(sorted(printable(name) for name in submissions if name != holder)[:LONGEST_LIST])
+        others = printable_list(sorted(name for name in submissions if name != holder), LONGEST_LIST)
         download.notes.extend([f"{others}: left out, because the submissions are in {holder}"] if others else [])
         inner = [DownloadedFile(path, file.read) for path, file in submissions[holder].items()]
         return _submissions(Download(inner, download.notes), zone, assignment)

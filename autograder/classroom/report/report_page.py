@@ -35,10 +35,11 @@ from autograder.grade.batch.classroom import Classroom, course_folder, open_clas
 from autograder.grade.batch.course_config import read_course
 from autograder.grade.batch.feedback_page import code_styles
 from autograder.locale.languages import language
-from autograder.locale.translations import join_names, translated, translated_templates
+from autograder.locale.translations import translated, translated_templates
+from autograder.view.text.naming import join_few
 
 TEMPLATES = Path(__file__).parent / "template"
-MAX_NAMES = 10  # the maximum number of students in a sentence
+MAX_NAMES = 10  # the maximum number of students in a sentence; the JSON form has all
 BARS = 10
 MOST_GROUPS = 6  # groups of wrong answers shown for one exercise; the others are counted
 LONGEST_CODE = 40  # lines of an example
@@ -87,16 +88,10 @@ def _template() -> jinja2.Template:
     environment = translated_templates(TEMPLATES)
     environment.filters["number"] = lambda number: "–" if number is None else f"{round(float(number), 2):g}"
     environment.filters["percent"] = lambda share: "–" if share is None else f"{round(100 * share)} %"
-    environment.filters["few"] = _few
+    environment.filters["few"] = lambda names: join_few(names, MAX_NAMES)
     environment.filters["words"] = lambda name: name.replace("_", " ")
     environment.filters["code"] = lambda text: Markup(html_with_code(str(text)))
     return environment.get_template("report.html.j2")
-
-
-def _few(names: list[str]) -> str:
-    """Return the joined names; of many, the first ones and the number of others. The JSON form has all."""
-    more = len(names) - MAX_NAMES
-    return join_names([*names[:MAX_NAMES], translated("{count} more", count=more)] if more > 1 else names)
 
 
 def _question(report: ExerciseReport) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from autograder.course.variants.declared_changes import (
 from autograder.course.variants.variant import METADATA, TAG, OwnVariant, vary
 from autograder.course.variants.variant_proof import ProvenVariant, VariantProof, check_numbers, names_after, verdict_on
 from autograder.course.variants.variant_record import read_record
-from autograder.errors import printable
+from autograder.errors import printable_list
 
 PAIRS = 12
 
@@ -141,10 +141,9 @@ def hand_out(
 
 
 def _refusal(assignment: str, students: list[str], submitted: Collection[str]) -> str:
-    names = ", ".join(printable(student) for student in students[:LONGEST_LIST])
-    more = f" and {len(students) - LONGEST_LIST} more" if len(students) > LONGEST_LIST else ""
+    names = printable_list(students, LONGEST_LIST)
     return (
-        f"{len(students)} students of the list have another notebook of {assignment} already ({names}{more}), and "
+        f"{len(students)} students of the list have another notebook of {assignment} already ({names}), and "
         f"{sum(student in submitted for student in students)} of them have submitted it. Remove these students from the list, or "
         "add --replace: submissions of the earlier notebook are then still graded by it"
     )

@@ -83,10 +83,10 @@ NAMELESS = translatable("a tensor without a name")
 MAX_NAMES = 3  # the maximum number of things of one kind in a sentence
 
 
-def join_few(things: list[str]) -> str:
-    """Return the joined names; of more than MAX_NAMES + 1, the first ones and the number of others: "a, b, c and 5 more"."""
-    more = len(things) - MAX_NAMES
-    return join_names([*things[:MAX_NAMES], translated("{count} more", count=more)] if more > 1 else things)
+def join_few(things: list[str], most: int = MAX_NAMES) -> str:
+    """Return the joined names; of more than `most` + 1, the first ones and the number of others: "a, b, c and 5 more"."""
+    more = len(things) - most
+    return join_names([*things[:most], translated("{count} more", count=more)] if more > 1 else things)
 
 
 def count_noun(count: int, singular: str, plural: str, **values: object) -> str:
