@@ -15,7 +15,7 @@ from autograder.classroom.report.class_report import course_lines
 from autograder.classroom.report.grading_records import read_class_grades
 from autograder.classroom.return_grades import return_grades
 from autograder.classroom.roster import Roster, read_roster
-from autograder.errors import InputError
+from autograder.errors import InputError, printable_list
 from autograder.grade.batch.classroom import open_class
 from tests.classroom import downloads, made_class
 from tests.classroom.made_class import ASSIGNMENT, STUDENTS
@@ -257,6 +257,12 @@ def test_a_student_who_left_keeps_the_cell_and_is_in_no_list(tmp_path):
     assert len(graded_students) - 2 + len(made_class.ABSENT) == len(changed)
     assert not any(gone in remark or "excused" in remark for remark in done.remarks)
     assert not {here, gone} & {line.student for line in course_lines(classroom)}
+
+
+def test_a_long_list_names_the_first_and_counts_the_others():
+    """A list as long as allowed is complete; names with a comma are separated by a semicolon; escapes are made visible."""
+    assert ["", "a, b", "a, b and 1 more"] == [printable_list(names, 2) for names in ([], ["a", "b"], ["a", "b", "c"])]
+    assert r"Doe, Jane; \x1b and 3 more" == printable_list(["Doe, Jane", "\x1b", "c", "d", "e"], 2, "; ")
 
 
 @pytest.mark.parametrize("maximum", ["nan", "inf", "1_0"])
