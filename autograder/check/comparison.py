@@ -233,7 +233,7 @@ def _where_values_differ(name: str, report: Report, right: Array, expected: Expe
     if not expected.call.arguments:
         text, line = translated("the program above, line by line: which lines change this one?"), attempt.name_changed()
     elif (got.dtype, got.shape) != (right.dtype, right.shape):
-        text, line = translated("its dtype and shape: they have to be the same, too"), attempt.name_value(name)
+        text, line = translated("its dtype and shape: they also have to be the same"), attempt.name_value(name)
     elif not expected.gradients and (cause := attempt.describe_cause()):
         return cause
     else:

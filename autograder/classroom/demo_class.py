@@ -79,7 +79,7 @@ from autograder.course.nbgrader_release import configure
 from autograder.grade.batch.csv_export import configure_export
 
 c = get_config()
-configure(c)  # `nbgrader generate_assignment` removes the cells with answers, and keeps the programs to repair
+configure(c)  # `nbgrader generate_assignment` removes the cells with answers, and keeps the programs to fix
 configure_export(c)  # `nbgrader export`: names with commas stay in their column
 """
 README = """\

@@ -7,7 +7,7 @@ RIGHT = {
     "line": "harmful line",
     "saved": "saving line",
     "forecast": "forecast",
-    "repaired": "proven repair",
+    "repaired": "proven fix",
 }
 WRONG = {"alarm": "false alarms", "innocent": "innocent lines", "disturbed": "observer effect"}
 
@@ -54,6 +54,6 @@ def differences(report: dict) -> tuple[list[str], int]:
             f"- {name}: {', '.join(wrong) or 'as PyTorch does'} ({'; '.join(filter(None, reasons)) or 'no reason known'})"
         )
     without = [name for name, one in programs.items() if one["repaired"] is False]
-    lines.append(f"- without a proven repair: {', '.join(without) or 'none'}")
+    lines.append(f"- without a proven fix: {', '.join(without) or 'none'}")
     failed = report["facts"]["failures"] + report["facts"]["errors"]
     return lines, failed + sum(1 for wrong in differing(report).values() if wrong)

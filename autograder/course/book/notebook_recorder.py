@@ -272,7 +272,7 @@ def _record_question(shell: BookShell, question: Question, hint: str) -> Questio
     choices, shown = zip(*(_answer(shell, name, answer, check) for answer in answers), strict=True)
     right = [result for choice, result in zip(choices, shown, strict=True) if choice.is_right]
     if not right or not right[0].recordings:
-        raise UnfinishedError(f"{name}: no answer passes its check, so there is nothing to show. Repair the lesson.")
+        raise UnfinishedError(f"{name}: no answer passes its check, so there is nothing to show. Fix the lesson.")
     return QuestionBlock(
         id=name,
         kind=KINDS[decorator],
@@ -301,7 +301,7 @@ def _answer(shell: BookShell, name: str, answer: Any, check: str) -> tuple[Choic
     result = shell.run(check)
     if result.error is not None and not isinstance(result.error, Unsolved):
         raise UnfinishedError(
-            f"{name}: its check ends in {type(result.error).__name__}: {result.error}. Repair the lesson."
+            f"{name}: its check ends in {type(result.error).__name__}: {result.error}. Fix the lesson."
         )
     said = result.printed if result.error is None or getattr(result.error, "printed", False) else str(result.error)
     return Choice(str(answer), said.strip().removeprefix(f"{name}: "), result.error is None), result
@@ -330,7 +330,7 @@ def _record_code(shell: BookShell, cell: Any, lesson: str) -> CodeBlock:
     if result.error is not None:
         if "raises-exception" not in cell.metadata.get("tags", []) and not isinstance(result.error, NotAttempted):
             raise UnfinishedError(
-                f"{lesson}, cell {cell.id}: {type(result.error).__name__}: {result.error}. Repair the lesson."
+                f"{lesson}, cell {cell.id}: {type(result.error).__name__}: {result.error}. Fix the lesson."
             )
         printed += f"{type(result.error).__name__}: {result.error}"
     printed = FOREIGN_FRAME.sub("", printed)

@@ -153,7 +153,7 @@ def _offer_another_variant(exercise: str, source: Path) -> None:
         shell.set_next_input(offered)
         print(
             translated(
-                "A variant to pass instead is in the cell below: repair the program there, and run that cell to check it."
+                "A variant to pass instead is in the cell below: fix the program there, and run that cell to check it."
             )
         )
 

@@ -143,7 +143,7 @@ def _misjudged(named: NamedAnswer, grades: Mapping[str, CellGrade], most: Mappin
     if all(_points(grades, name) == most[name] for name in tests):
         return None if named.kind == "right" else f"{named} passes: add an input for which it is wrong"
     if named.kind == "right":
-        return f"{named} is refused ({reasons[:LONGEST_REASON]}): repair the test or the answer"
+        return f"{named} is refused ({reasons[:LONGEST_REASON]}): fix the test or the answer"
     if named.phrase not in reasons:
         return f"{named} is refused, but not with the words “{named.phrase}” ({reasons[:LONGEST_REASON]})"
     return None

@@ -40,7 +40,7 @@ NOT_JUDGED = "this test could not be judged: "
 MISSING_MODULE = "No module named"
 SETUP_FAILED = "the teacher's cell ended with"
 COUNTS = 'write {"autograder": {"counts": true}} into its metadata'
-ACCEPT = 'repair the test, or accept that with {"autograder": {"process": "one"}} in its metadata'
+ACCEPT = 'fix the test, or accept that with {"autograder": {"process": "one"}} in its metadata'
 
 OnStep = Callable[[str, int, int], None]
 """Called when the grading of a generated submission begins, with its notebook and name, its number from 1, and the total."""
@@ -214,24 +214,24 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
         return _Decision(kind, finding=None if _is_full(inside) else finding)
     better_inside = (inside.points or 0.0) > (planned.points or 0.0)
     if better_inside and kind == IN_PROCESS:
-        advice = "repair the test, or grade every test in process with `--one-process`"
+        advice = "fix the test, or grade every test in process with `--one-process`"
         return _Decision(None, f"if the test runs alone in its process, {got}, so a person has to grade it: {advice}")
     asks_no_model = cell.counts or not source.has_model_answer(cell)
     if better_inside or (planned.points is None and asks_no_model):
         why = f"outside the submission's process {got}"
         if not forbid_in_process and cell.process != "two":
             return _Decision(IN_PROCESS, why)
-        refused = "the test may not be judged in process, so a person has to grade it: repair it, or allow that"
+        refused = "the test may not be judged in process, so a person has to grade it: fix it, or allow that"
         return _Decision(None, f"{why}, and {refused}")
     if planned.points:
-        return _Decision(kind, finding=f"{got}: repair the answer or the test, unless that is meant")
+        return _Decision(kind, finding=f"{got}: fix the answer or the test, unless that is meant")
     if asks_no_model:
         return _Decision(kind)
     # That a value cannot leave its process is not the reason if the test fails in that process too.
     has_reason = planned.points is not None and (planned.line or SETUP_FAILED in planned.reason)
     decisive = planned if has_reason else inside
     failed = f"its own model answer {_got(decisive, cell, runs.answered)}"
-    advice = "install the module for this Python, repair the test" if MISSING_MODULE in failed else "repair it"
+    advice = "install the module for this Python, fix the test" if MISSING_MODULE in failed else "fix it"
     return _Decision(None, f"{failed}, so a person has to grade it: {advice}, or {COUNTS}")
 
 
@@ -250,11 +250,11 @@ def _report(
         reason = source.kinds[cell.id].reason or DEPENDENT
         note = f"judged in process, {'as its metadata say' if cell.process == 'one' else f'because {reason}'}"
     if untouched:
-        findings.append("it gives points to the release: repair the test, unless that is meant")
+        findings.append("it gives points to the release: fix the test, unless that is meant")
     numbers = [run[cell.id].over_maximum for run in (runs.model, runs.in_process, runs.release)]
     if highest := max(filter(None, numbers), default=None):
         findings.append(
-            f"its last line can be {highest:g}, which is more than its maximum, and then counts as the maximum: repair the test"
+            f"its last line can be {highest:g}, which is more than its maximum, and then counts as the maximum: fix the test"
         )
     return CellReport(
         id=cell.id,

@@ -145,7 +145,7 @@ def _agreeing(
     """Return the visits with right gradients that agree with the verdict.
 
     Where all gradients of the leaves are right, those inside the graph may differ in a direction that does not matter,
-    such as the half of a symmetric matrix. Copies of saved tensors do not repair what was modified before it was saved:
+    such as the half of a symmetric matrix. Copies of saved tensors do not fix what was modified before it was saved:
     then the right gradient of a leaf is that of the verdict, if one backward call filled it.
     """
     if verdict.outcome == "correct":

@@ -175,7 +175,7 @@ RULES = (
     Rule(
         re.compile(r"requires_grad_\(\) .*inside of a function being transformed"),
         "rule.inside_transform|the function calls requires_grad_() while torch.func differentiates it.",
-        "rule.inner_transform|Use torch.func.grad for the inner derivative, too.",
+        "rule.inner_transform|Use torch.func.grad also for the inner derivative.",
     ),
 )
 

@@ -50,7 +50,7 @@ def is_long(plain: Run, scope: Scope) -> bool:
 
 
 def calls_beyond_error(error: object, calls: Sized) -> int | None:
-    """Return the number of calls after which later runs stop, None without an error: the repaired program might train for hours."""
+    """Return the number of calls after which later runs stop, None without an error: the fixed program might train for hours."""
     return None if error is None else len(calls) + BEYOND
 
 

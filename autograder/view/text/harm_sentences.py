@@ -53,7 +53,7 @@ WORDS: dict[str, HarmWords] = {
         sentence=translatable(
             "{code} changes a gradient in place, and another node received the same tensor from {keeper}"
         ),
-        cause=translatable("{line} modified a gradient that another node received, too"),
+        cause=translatable("{line} modified a gradient that another node also received"),
         saved=translatable("{node} passes one gradient to two nodes"),
         modified=translatable("modifies {tensor}, the gradient that {node} passes"),
         read=translatable("the other node reads the new values"),

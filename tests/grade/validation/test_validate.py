@@ -129,7 +129,7 @@ def test_a_test_that_needs_the_process_is_judged_there_and_named(cells):
     assert (2.0, 0.0, IN_PROCESS) == in_short(cells["moved"])[:3]
     (finding,) = cells["moved"].findings
     assert "judged in process, because outside the submission's process the model answer gets 0 of 2 (" in finding
-    assert finding.endswith('repair the test, or accept that with {"autograder": {"process": "one"}} in its metadata')
+    assert finding.endswith('fix the test, or accept that with {"autograder": {"process": "one"}} in its metadata')
 
 
 def test_a_teacher_settles_where_a_test_is_judged(cells, validated):

@@ -63,7 +63,7 @@ class IsolatedAutotests(AutotestsBy):
             name = cell.metadata.get("nbgrader", {}).get("grade_id") or f"number {index + 1}"
             raise InputError(
                 f"AUTOTEST lines are turned into tests by running the source, and its cell {name!r} ended with {error}. "
-                "Repair it; `nbgrader generate_assignment` stops there, too"
+                "Fix it; `nbgrader generate_assignment` also stops there"
             ) from None
 
     def run_code(self, code: str) -> str | None:
