@@ -166,7 +166,7 @@ def test_what_its_own_model_answer_fails_gives_points_to_nobody(cells):
     """Unless the teacher's metadata say that it counts."""
     assert (0.0, 0.0, None) == in_short(cells["wrong"])[:3]
     assert "its own model answer gets 0 of 1 (AssertionError" in cells["wrong"].findings[0]
-    assert "so a person has to grade it: repair it, or write" in cells["wrong"].findings[0]
+    assert "so a person has to grade it: fix it, or write" in cells["wrong"].findings[0]
     assert (0.0, 0.0, OUTSIDE, ()) == in_short(cells["counts"])
 
 
