@@ -269,20 +269,18 @@ def summary() -> str:
 def _remarks(atlas: Atlas) -> Iterable[str]:
     conditional = sum(any(keep.when for keep in operation.keeps) for operation in atlas.operations)
     yield f"{conditional} depend on how they are called: whether an argument is a tensor, on a keyword, dtype or shape."
-    unread = [
-        entry.key for entry in atlas.operations if any(note.startswith(tuple(_unread(entry))) for note in entry.notes)
-    ]
+    unread = []
+    for operation in atlas.operations:
+        read = {keep.what for keep in operation.keeps if keep.read}
+        guarded = tuple(f"{keep.what}:" for keep in operation.keeps if keep.what not in read)
+        if any(note.startswith(guarded) for note in operation.notes):
+            unread.append(operation.key)
     yield f"{len(unread)} check the version of a tensor whose values they do not read, so backward may raise an error that is not needed."
     silent = [operation.key for operation in atlas.operations if not all(keep.guarded for keep in operation.keeps)]
     if silent:
         yield f"{len(silent)} read a tensor without a version check, so a write gives a wrong gradient: {', '.join(silent)}."
     if atlas.not_covered:
         yield f"Not covered: {', '.join(operation.key for operation in atlas.not_covered)}."
-
-
-def _unread(operation: Operation) -> set[str]:
-    read = {keep.what for keep in operation.keeps if keep.read}
-    return {f"{keep.what}:" for keep in operation.keeps if keep.what not in read}
 
 
 def version_line(atlas: Atlas, installed: str | None) -> str:

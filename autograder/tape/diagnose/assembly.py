@@ -17,7 +17,7 @@ from autograder.tape.diagnose.harms import RECOMPUTED_BLOCK
 from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.diagnose.verdict import verdict_of
 from autograder.tape.observe.backward_watcher import backward_steps
-from autograder.tape.observe.cuts import NO_GRAD, Cut
+from autograder.tape.observe.cuts import NO_GRAD
 from autograder.tape.observe.forecast import UNSEEN
 from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.state import RunState
@@ -73,20 +73,17 @@ def freeze(
         verdict=verdict,
         # A comparison whose result was only read blocks no gradient.
         lost=tuple(
-            _lost_history(cut, state)
+            schema.LostHistory(
+                cut.place,
+                words_on_cut(cut, state)[0],
+                tuple(cut.sources)[:SOURCES],
+                tuple(node for _, node in list(cut.sources.values())[:SOURCES] if node is not None),
+                bool(cut.used_at),
+            )
             for cut in state.flow.cuts.all.values()
             if cut.used_at or cut.how in (*NAMES, NO_GRAD)
         ),
         unlisted=state.skipped or msgspec.UNSET,
-    )
-
-
-def _lost_history(cut: Cut, state: RunState) -> schema.LostHistory:
-    """Return the LostHistory of a line that takes values out of the graph, with at most `SOURCES` values."""
-    sources = list(cut.sources.values())[:SOURCES]
-    nodes = tuple(node for _, node in sources if node is not None)
-    return schema.LostHistory(
-        cut.place, words_on_cut(cut, state)[0], tuple(source.id for source, _ in sources), nodes, bool(cut.used_at)
     )
 
 

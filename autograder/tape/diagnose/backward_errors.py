@@ -12,7 +12,6 @@ from autograder.tape.diagnose.fault_words import FaultKind, leaves_above, name_o
 from autograder.tape.diagnose.graph_cut import NO_HISTORY
 from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.gradient_flow import EarlierGradient, StartedBackward
-from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
@@ -119,7 +118,14 @@ def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
                 later=_of_line(call.place, call.of.call.place),
             )
         elif custom := [node for node in state.graph.nodes if node.is_custom]:
-            yield _constant_of_custom(state, call, call.of, custom[-1])
+            yield UNUSED_TARGET.at(
+                call.place,
+                "target.custom_backward|{slope}, which {earlier} computed, has no graph: the backward of {function} "
+                "computed it without one, as `once_differentiable` does, or it is constant.",
+                "target.record_backward|Let the backward of {function} compute with recorded operations from its incoming "
+                "gradient and from saved inputs or outputs.",
+                **_first_derivative(state, call, call.of), function=custom[-1].name.removesuffix("Backward"),
+            )  # fmt: skip
         elif not call.of.gradient.requires_grad and call.of.target is not None:
             yield _constant(state, call, call.of, call.of.target)
     elif NOT_REQUIRED in error:
@@ -199,17 +205,6 @@ def _first_derivative(state: RunState, call: StartedBackward, first: EarlierGrad
     """Return the values of a text on the gradient that an earlier call computed: its name, and the place of that call."""
     slope = name_of(state, [first.gradient], Message("target.gradient|the gradient"))
     return {"slope": slope, "earlier": _of_line(first.call.place, call.place)}
-
-
-def _constant_of_custom(state: RunState, call: StartedBackward, first: EarlierGradient, node: GraphNode) -> GraphFault:
-    return UNUSED_TARGET.at(
-        call.place,
-        "target.custom_backward|{slope}, which {earlier} computed, has no graph: the backward of {function} computed it "
-        "without one, as `once_differentiable` does, or it is constant.",
-        "target.record_backward|Let the backward of {function} compute with recorded operations from its incoming "
-        "gradient and from saved inputs or outputs.",
-        **_first_derivative(state, call, first), function=node.name.removesuffix("Backward"),
-    )  # fmt: skip
 
 
 def _of_line(place: Place, other: Place) -> str:

@@ -192,7 +192,10 @@ class _Noting(CallMode, Listener):
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, name = kwargs or {}, function_name(func) if type(func).__name__ in BUILT_IN else ""
-        if not name or not _matters([*tensors(args), *tensors(kwargs)]) or len(self.calls[name]) == CALLS:
+        given = [*tensors(args), *tensors(kwargs)]
+        is_small = sum(value.numel() for value in given) <= LARGEST and not any(value.is_complex() for value in given)
+        is_recorded = torch.is_grad_enabled() and any(value.requires_grad for value in given)
+        if not (name and is_small and is_recorded) or len(self.calls[name]) == CALLS:
             return func(*args, **kwargs)
         copies = {key: in_double(value) for key, value in kwargs.items()}
         call = _OperationCall(func, tuple(in_double(argument) for argument in args), copies, self.program.here())
@@ -200,11 +203,6 @@ class _Noting(CallMode, Listener):
         if any(tensor.requires_grad for tensor in tensors(result)):
             self.calls[name].append(call)
         return result
-
-
-def _matters(given: list[Tensor]) -> bool:
-    small = sum(value.numel() for value in given) <= LARGEST and not any(value.is_complex() for value in given)
-    return small and torch.is_grad_enabled() and any(value.requires_grad for value in given)
 
 
 def wrong_operations(runner: Runner) -> list[tuple[str, Place]]:

@@ -122,8 +122,10 @@ class Runner:
             run.returned = _copied(run.returned)
             in_compiler = isinstance(run.error, TimeUp) and is_compiling(run.error)
             _let_go(run.error)
-        if partial and isinstance(run.error, TimeUp):
-            _keep_complete(run)
+        complete = [call for call in run.calls if not isinstance(call.error, TimeUp)]
+        if partial and isinstance(run.error, TimeUp) and complete:
+            run.calls, run.error, run.is_truncated = complete, None, True
+            run.file, run.line, run.in_backward = "", None, False
         raise_if_exited(run, printed)
         given = budget.given(max(self.seconds, patience), max(limit, waits))
         raise_if_unusable(run, given, in_compiler, partial)
@@ -237,14 +239,6 @@ def _let_go(error: BaseException | None) -> None:
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
-
-
-def _keep_complete(run: Run) -> None:
-    """Reduce a run that ran out of time to its complete backward calls, if it has any."""
-    complete = [call for call in run.calls if not isinstance(call.error, TimeUp)]
-    if complete:
-        run.calls, run.error, run.is_truncated = complete, None, True
-        run.file, run.line, run.in_backward = "", None, False
 
 
 def _left_in(target: torch.Tensor) -> torch.Tensor | None:

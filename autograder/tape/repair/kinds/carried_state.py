@@ -134,19 +134,14 @@ def detached(name: str) -> tuple[str, str]:
 
 def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
     """Detach a value that two losses share where one of them uses it: `D(fake.detach())`, or `-(log_prob * adv.detach())`."""
-    for name in [*uses_after_shared(program), *(name for name, _ in uses_in_losses(program))]:
-        edits = (program.source.insert(name, ".detach()", after=True),)
+    source, places = program.source, [fault.place for fault in program.verdict.graph_faults]
+    shared = (maker for place in places if place.file == program.file for maker in program.at([place.line]))
+    uses = ((maker, name) for maker in shared for user in source.after(maker) for name in used_names(source, user))
+    after = [name for maker, name in uses if name.id in names_bound(maker)]
+    for name in [*after, *(name for name, _ in uses_in_losses(program))]:
+        edits = (source.insert(name, ".detach()", after=True),)
         message = Message("change.detached_use|No gradient flows through {name} here any more.", name=name.id)
         yield Candidate("detach the shared value", edits, message)
-
-
-def uses_after_shared(program: BrokenProgram) -> Iterator[ast.Name]:
-    """Yield the uses of the names that a graph fault says are computed once and needed by two backward calls."""
-    source = program.source
-    for fault in program.verdict.graph_faults:
-        for maker in program.at([fault.place.line]) if fault.place.file == program.file else ():
-            for statement in source.after(maker):
-                yield from (name for name in used_names(source, statement) if name.id in names_bound(maker))
 
 
 def uses_in_losses(program: BrokenProgram, most: int = 2) -> Iterator[tuple[ast.Name, ast.stmt]]:
