@@ -63,7 +63,7 @@ def usage_of(process: psutil.Process) -> ProcessUsage | None:
                 resident_bytes=process.memory_info().rss,
                 own_seconds=times.user + times.system,
                 ended_seconds=times.children_user + times.children_system,
-                run_delay=run_delay(process.pid),
+                run_delay=_waited(file_text(f"/proc/{process.pid}/schedstat")),
             )
     except psutil.Error:
         return None
@@ -76,24 +76,14 @@ def proportional_bytes(pid: int) -> int:
     return 1024 * sum(kibibytes.get(name, 0) for name in ("Pss_Anon", "Pss_Shmem", "SwapPss"))
 
 
-def shared_bytes_of_machine() -> int:
-    """Return the memory of the whole machine that is shared, or in file systems in memory."""
-    return int(psutil.virtual_memory().shared)
-
-
 def socket_count(pid: int) -> int:
     """Return the number of sockets in the network namespace of a process; 0 if it has ended."""
     words = file_text(f"/proc/{pid}/net/sockstat").split()
     return int(words[2]) if words[:2] == ["sockets:", "used"] else 0
 
 
-def run_delay(pid: int) -> float:
-    """Return the seconds in which the first thread of a process was ready to run, but no processor was free."""
-    return _waited(file_text(f"/proc/{pid}/schedstat"))
-
-
 def own_run_delay() -> float:
-    """Return the same for this process, at a tenth of the cost, because it is needed with every message to a submission."""
+    """Return the `run_delay` of this process, at a tenth of the cost, because it is needed with every message to a submission."""
     file = _own_statistic(os.getpid())
     return 0.0 if file is None else _waited(os.pread(file, 200, 0).decode())
 
@@ -125,7 +115,7 @@ class ResourceWatch:
         self._processor = _ProcessorTime()
         self._idle = 0.0
         self._run_delay, self._grader_before = 0.0, own_run_delay()
-        self._shared_before = shared_bytes_of_machine()
+        self._shared_before = psutil.virtual_memory().shared  # of the whole machine, with file systems in memory
         self.verdict = ""  # the exceeded limit, in words for the grade's reason
         self._end = self.clock() + limits.submission_seconds
         self._interrupt_at, self._kill_at = math.inf, self._end  # on the submission's own clock
@@ -215,7 +205,7 @@ class ResourceWatch:
 
     def _memory_exceeded(self, init_processes: list[int], usages: dict[int, ProcessUsage]) -> bool:
         most = self._limits.memory_bytes
-        grown = shared_bytes_of_machine() - self._shared_before
+        grown = psutil.virtual_memory().shared - self._shared_before
         # Shared memory without a file may be larger than the mapped part.
         if grown > most and any(SHARED_MAPPING in file_text(f"/proc/{pid}/maps") for pid in usages):
             return True

@@ -25,7 +25,7 @@ STDLIB = sysconfig.get_path("stdlib")
 def path_with(folder: str, paths: Iterable[str]) -> list[str]:
     """Return a module path with a notebook's folder after the standard library, as in IPython (9, shellapp.py)."""
     paths = list(paths)
-    added = list(filter(_is_pythons, paths))
+    added = [path for path in paths if Path(path).is_relative_to(STDLIB) and not PACKAGES & set(Path(path).parts)]
     return [*added, folder, *(path for path in paths if path not in added)]
 
 
@@ -43,8 +43,3 @@ def unload_modules(names: set[str]) -> dict[str, ModuleType]:
     """Remove the modules with these names, and their submodules, from the imported modules, and return them."""
     loaded = [name for name in sys.modules if name.partition(".")[0] in names] if names else []
     return {name: sys.modules.pop(name) for name in loaded}
-
-
-def _is_pythons(path: str) -> bool:
-    steps = Path(path)
-    return steps.is_relative_to(STDLIB) and not PACKAGES & set(steps.parts)
