@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from autograder.classroom.worksheet import zip_of
-from autograder.course.paths import replace_file
+from autograder.course.paths import write_results
 from autograder.errors import InputError, printable
 from autograder.grade.batch.assignment import validate_assignment
 from autograder.grade.batch.classroom import Classroom, open_class
@@ -86,10 +86,7 @@ def write_harness(
             for report in reports
         },
     )
-    try:
-        replace_file(target, zip_of(dict(_files(classroom, terms, more)), PROGRAMS))
-    except OSError as error:
-        raise InputError(f"the zip cannot be written to {printable(str(target))} ({error.strerror})") from None
+    write_results(target, {target: zip_of(dict(_files(classroom, terms, more)), PROGRAMS)})
     return reports
 
 

@@ -19,7 +19,7 @@ from autograder.classroom.submission_record import read_json
 from autograder.classroom.table_file import TableFile, read_table
 from autograder.classroom.worksheet import number_in
 from autograder.course.canonical import read
-from autograder.course.paths import replace_files
+from autograder.course.paths import write_results
 from autograder.errors import InputError, printable
 from autograder.grade.batch.classroom import Classroom, open_class, opened_gradebook
 from autograder.grade.batch.csv_export import plain_cell, spreadsheet
@@ -217,12 +217,7 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     if sample:
         columns = tuple(SECOND_POINTS if name == "points" else name for name in COLUMNS if name != "comment")
         files[folder / SECOND] = sheet(evenly_spaced(answers, sample), columns)
-    try:
-        replace_files(files)
-    except OSError as error:
-        raise InputError(
-            f"{printable(str(folder))} cannot be written to ({error.strerror}). Entries of the tables are in the gradebook"
-        ) from None
+    write_results(folder, files, ". Entries of the tables are in the gradebook")
     waiting = sum(answer.points is None for answer in answers)
     return Reading(folder / ANSWERS, len(answers), waiting, taken, second)
 

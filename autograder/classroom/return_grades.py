@@ -15,7 +15,7 @@ from autograder.classroom.roster import Person, Roster, identifying_columns, peo
 from autograder.classroom.submission_record import CollectedSubmission, read_record
 from autograder.classroom.table_file import TableFile, read_table
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, feedback_pages, number_in, zip_of
-from autograder.course.paths import replace_files
+from autograder.course.paths import write_results
 from autograder.errors import InputError, printable, printable_list
 from autograder.grade.batch.classroom import Classroom, open_class
 
@@ -271,12 +271,8 @@ def return_grades(
         raise InputError(f"{printable(str(target))} is the worksheet itself. Name another folder with --out")
     work = _Return(classroom, FORMS[to], table, roster, column, scale)
     changes, (pages, people, without) = work.changes(), work.pages()
-    try:
-        replace_files({target: table.with_cells(changes), out / FEEDBACK: zip_of(pages)})
-    except OSError as error:
-        raise InputError(
-            f"{printable(str(out))} cannot be written to ({error.strerror}). Name another folder"
-        ) from None
+    files = {target: table.with_cells(changes), out / FEEDBACK: zip_of(pages)}
+    write_results(out, files, ". Name another folder")
     remarks = [*work.remarks(), *_counted(without, "{} whose feedback the platform cannot assign: {}", without)]
     return ReturnedGrades([target, out / FEEDBACK], len(changes), len(people), remarks)
 

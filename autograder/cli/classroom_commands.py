@@ -236,14 +236,11 @@ def _report(chosen: argparse.Namespace) -> int:
 
 def _similar(chosen: argparse.Namespace) -> int:
     from autograder.classroom.similar_report import similar_html, similar_report
-    from autograder.course.paths import replace_file
+    from autograder.course.paths import write_results
 
     report = similar_report(chosen.assignment, course_of(chosen))
     target = chosen.out or Path(f"similar-{chosen.assignment}.html")
-    try:
-        replace_file(target, similar_html(report).encode())
-    except OSError as error:
-        raise InputError(f"the page cannot be written to {printable(str(target))} ({error.strerror})") from None
+    write_results(target, {target: similar_html(report).encode()})
     others = f", {len(report.variants)} with the variant of another student" if report.variants else ""
     pairs = f"{len(report.pairs)} pair{'' if len(report.pairs) == 1 else 's'}"
     print(f"{report.students} submissions, {pairs}{others}; the page is {target}")

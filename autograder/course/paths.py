@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from autograder.errors import InputError, printable
 from autograder.requirements import CLONE, PACKAGE
 
 # Settings and progress. Outside of a clone, the name of the folder shows that it belongs to this package.
@@ -68,3 +69,11 @@ def replace_files(files: Mapping[Path, bytes]) -> None:
             with contextlib.suppress(OSError):
                 written.unlink()
         raise
+
+
+def write_results(target: Path, files: Mapping[Path, bytes], advice: str = "") -> None:
+    """Write the files of a command like `replace_files`. If that fails, raise InputError with the target and the advice."""
+    try:
+        replace_files(files)
+    except OSError as error:
+        raise InputError(f"{printable(str(target))} cannot be written to ({error.strerror}){advice}") from None

@@ -29,7 +29,7 @@ from autograder.classroom.report.class_report import (
     graded_assignments,
 )
 from autograder.classroom.report.wrong_answers import WrongAnswers
-from autograder.course.paths import CLASS, replace_file
+from autograder.course.paths import CLASS, write_results
 from autograder.errors import InputError, html_with_code, printable
 from autograder.grade.batch.classroom import Classroom, course_folder, open_class
 from autograder.grade.batch.course_config import read_course
@@ -187,10 +187,7 @@ def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bo
     whole = report(assignment, course)
     target = out if out or as_json else Path(f"report-{whole.report.assignment}.html")
     if target is not None:
-        try:
-            replace_file(target, whole.as_html().encode())
-        except OSError as error:
-            raise InputError(f"the page cannot be written to {printable(str(target))} ({error.strerror})") from None
+        write_results(target, {target: whole.as_html().encode()})
     if as_json:
         return json.dumps({"version": 1} | msgspec.to_builtins(whole), indent=2)
     return translated("{count} students; the page is {file}", count=len(whole.report.scores), file=target)
