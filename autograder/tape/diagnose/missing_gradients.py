@@ -40,7 +40,9 @@ def _lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
         if new is None:
             continue
         tree = evidence.trees[place.file]
-        if not regained and _is_step(new, name):
+        text, is_own = ast.unparse(new), ast.unparse(new.left) in (name, f"{name}.data")
+        is_step = isinstance(new.op, ast.Sub) and is_own and f"{name}.grad" in text and "detach" not in text
+        if not regained and is_step:
             effect = (
                 "leaf.becomes_other|{name} is then another tensor, which is not a leaf that requires grad: the next "
                 "backward call computes no gradient for it."
@@ -73,13 +75,6 @@ def _assigned(statement: ast.stmt | None, name: str) -> ast.BinOp | None:
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
         return None
     return statement.value if [ast.unparse(target) for target in statement.targets] == [name] else None
-
-
-def _is_step(value: ast.BinOp, name: str) -> bool:
-    """Return whether the value of `w = …` is `w - … w.grad …` without a `detach`."""
-    text = ast.unparse(value)
-    is_difference = isinstance(value.op, ast.Sub) and ast.unparse(value.left) in (name, f"{name}.data")
-    return is_difference and f"{name}.grad" in text and "detach" not in text
 
 
 def _is_unused(tree: ast.Module, name: str, line: int) -> bool:
