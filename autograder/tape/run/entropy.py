@@ -210,12 +210,26 @@ def _calendar(kind: type[datetime.date], readings: Readings) -> type:
 
 SEED = 0
 
+
+def _has_stored_parameters() -> bool:
+    """Return whether Pyro's global store contains parameters, which `pyro.param` reuses (pyro-ppl 1.9, pyro/params)."""
+    stored: Callable[[], Any] = getattr(sys.modules.get("pyro"), "get_param_store", dict)
+    return len(stored()) > 0
+
+
+def _keep_stored_parameters(is_kept: bool) -> None:
+    clear: Callable[[], object] = getattr(sys.modules.get("pyro"), "clear_param_store", dict)
+    if not is_kept:
+        clear()
+
+
 SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
     (torch.get_default_dtype, torch.set_default_dtype),
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     (future.get_swap_module_params_on_conversion, future.set_swap_module_params_on_conversion),
     (future.get_overwrite_module_params_on_conversion, future.set_overwrite_module_params_on_conversion),
     (partial(multiprocessing.get_start_method, allow_none=True), partial(multiprocessing.set_start_method, force=True)),
+    (_has_stored_parameters, _keep_stored_parameters),
 )
 """Global settings, read and written by one function each: a run that is ended early does not put them back."""
 

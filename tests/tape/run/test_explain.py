@@ -6,6 +6,7 @@ import multiprocessing
 import subprocess
 import sys
 import textwrap
+import types
 from pathlib import Path
 
 import pytest
@@ -291,6 +292,19 @@ def test_a_call_that_a_process_accepts_once_works_in_each_run(tmp_path, monkeypa
     explanation = explain_json(record_file(file), str(file))
     assert "correct" == explanation["outcome"]
     assert [8.0, 8.0, 8.0] == explanation["gradients"]["w"]["got"]
+
+
+def test_parameters_in_the_global_store_of_a_library_are_made_in_each_run(monkeypatch):
+    """Pyro's store outlives a run, so the next one would begin with trained parameters; the module here has its functions."""
+    pyro, store = types.ModuleType("pyro"), {}
+    pyro.get_param_store, pyro.clear_param_store = lambda: store, store.clear
+    monkeypatch.setitem(sys.modules, "pyro", pyro)
+    source = (
+        "import pyro, torch\nw = pyro.get_param_store().setdefault('w', torch.ones(2, requires_grad=True))\n"
+        "w.pow(2).sum().backward()\nwith torch.no_grad(): w -= 0.1 * w.grad\n"
+    )
+    verdict = record(source).verdict
+    assert ("correct", {}) == (verdict.outcome, store)
 
 
 def test_a_module_may_set_an_attribute_before_its_parameters():
