@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from autograder.cli import bootstrap
+from autograder.cli.bootstrap import stage
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -224,6 +225,30 @@ def test_another_build_than_cpu_is_no_choice(clone, monkeypatch):
         bootstrap.install(small_lock(clone, ""))
     assert "Set it to cpu" in sentence(stopped)
     assert not (clone / ".venv").exists()
+
+
+FETCHING = [
+    "Ignoring colorama: markers 'sys_platform == \"win32\"' don't match your environment",
+    "Collecting alembic==1.20.1",
+    "  Downloading alembic-1.20.1-py3-none-any.whl (246 kB)",
+    "Collecting torch==2.13.0",
+    "  Downloading https://files.example/torch-2.13.0%2Bcpu-cp311-cp311-manylinux_2_28_x86_64.whl (190.5 MB)",
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "total", "unpacked", "told"),
+    [
+        pytest.param([], 0, 0, "fetching", id="nothing yet"),
+        pytest.param(FETCHING[:3], 9, 0, "fetching 1 of 8: alembic (246 kB)", id="one of eight, the ninth is for Windows"),
+        pytest.param(FETCHING, 0, 0, "fetching: torch (190.5 MB)", id="torch, whose download takes long"),
+        pytest.param(["Installing collected packages: a, b, c"], 9, 2, "unpacking 2 of 3", id="unpacking some"),
+        pytest.param(["Installing collected packages: torch"], 0, 0, "unpacking, up to two minutes", id="unpacking torch"),
+    ],
+)  # fmt: skip
+def test_the_progress_line_says_what_is_being_done(lines, total, unpacked, told):
+    """From pip's output: the package, its number and size; and steps that pip does not report."""
+    assert told == stage(lines, total, unpacked)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
@@ -9,7 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -17,11 +21,32 @@ from typing import NoReturn
 AGAIN = "and run the command again; it continues from here."
 
 
+def stage(lines: list[str], total: int = 0, unpacked: int = 0) -> str:
+    """Return pip's current stage from its output, such as "fetching 12 of 150: jupyterlab (12.2 MB)".
+
+    Args:
+        lines: pip's output so far (pip 23 to 26, without its progress bar).
+        total: the number of packages to install; 0 omits it from the text.
+        unpacked: the number of packages installed so far, which pip does not print.
+    """
+    unpacking = [line for line in lines if line.startswith("Installing collected packages:")]
+    if unpacking:
+        count = unpacking[0].count(",") + 1
+        return "unpacking" + (f" {min(unpacked, count)} of {count}" if count > 1 else ", up to two minutes")
+    total -= sum(line.startswith("Ignoring ") for line in lines)  # needed only on other systems
+    done = sum(line.startswith(("Collecting ", "Requirement already satisfied")) for line in lines)
+    counted = f" {min(done, total)} of {total}" if total > 0 else ""
+    sizes = [
+        match for line in lines if (match := re.match(r"\s*Downloading (?:.*/)?([^-/\s]+)-\S+ (\([\d.]+ \w+\))", line))
+    ]
+    return f"fetching{counted}" + (f": {sizes[-1][1]} {sizes[-1][2]}" if sizes else "")
+
+
 def reason(output: str, environment: Path) -> str | None:
     """Return the sentence for a failure that a user can correct, or None.
 
     Args:
-        output: the log of pip, or the output of venv.
+        output: the complete output of pip or venv.
         environment: the folder to create.
     """
     if "No space left on device" in output:
@@ -120,9 +145,9 @@ def install(lock: Lock) -> None:
     print(f"autograder: installing into {ENVIRONMENT} (once; 2 to 10 minutes; {size})", flush=True)
     # The lock is complete, so pip need not resolve dependencies; torch is installed last, when its dependencies are present.
     hashed = ["--no-deps", "--require-hashes", "--requirement", str(lock.file)]
-    _pip(*hashed)
+    _pip(*hashed, title="packages", total=len(lock.versions) - 1)
     _install_torch(lock.torch, torch_from_cpu_index)
-    _pip("--no-build-isolation", "--no-deps", "--editable", str(ROOT))
+    _pip("--no-build-isolation", "--no-deps", "--editable", str(ROOT), title="autograder itself")
     READY.write_text(_fingerprint(lock), encoding="utf-8")
     shutil.rmtree(ENVIRONMENT / "tmp", ignore_errors=True)
 
@@ -137,14 +162,14 @@ def _wants_cpu_index() -> bool:
 def _install_torch(pin: str, from_cpu_index: bool) -> None:
     if from_cpu_index:
         index = ["--index-url", CPU_INDEX, "--retries", "1", "--timeout", "20"]
-        if _run_pip(*index, pin) is None:
+        if _run_pip(*index, pin, title="torch, the CPU build") is None:
             return
         print(
             f"autograder: {CPU_INDEX} could not be used, so torch comes from the default index, "
             "whose build for Linux includes several GB of CUDA libraries.",
             flush=True,
         )
-    _pip(pin)
+    _pip(pin, title="torch")
 
 
 def _install_or_say_why(lock: Lock) -> None:
@@ -235,21 +260,53 @@ def _runs(*command: object) -> bool:
         return False
 
 
-def _pip(*arguments: str) -> None:
-    if (log := _run_pip(*arguments)) is not None:
-        _stop(reason(log, ENVIRONMENT) or "pip failed for the reason above.")
+def _pip(*arguments: str, title: str, total: int = 0) -> None:
+    output = _run_pip(*arguments, title=title, total=total)
+    if output is not None:
+        _stop(
+            reason(output, ENVIRONMENT) or f"pip failed. Its last output: {' '.join(output.splitlines()[-3:]).strip()}"
+        )
 
 
-def _run_pip(*arguments: str) -> str | None:
-    """Run `pip install`, which prints its progress; return its log if it failed, else None."""
+def _run_pip(*arguments: str, title: str, total: int = 0) -> str | None:
+    """Run `pip install` with a progress line; return pip's output if it failed, else None."""
     temporary = ENVIRONMENT / "tmp"
     temporary.mkdir(exist_ok=True)
     (ENVIRONMENT / "pip.conf").touch()
-    log = temporary / "pip.log"
-    log.write_text("")  # pip appends
-    pip = [str(_python()), "-m", "pip", "--disable-pip-version-check", "--no-input", "--log", str(log), "install"]
-    done = subprocess.run([*pip, *arguments], env=_environment() | {"TMPDIR": str(temporary)})
-    return log.read_text("utf-8", "replace") if done.returncode else None
+    pip = [str(_python()), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar=off"]
+    lines: list[str] = []
+    process = subprocess.Popen(
+        [*pip, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=_environment() | {"TMPDIR": str(temporary)},
+    )
+    with _progress(lines, title, total):
+        lines.extend(iter(process.stdout.readline, "") if process.stdout else ())
+    return "".join(lines) if process.wait() else None
+
+
+@contextlib.contextmanager
+def _progress(lines: list[str], title: str, total: int) -> Iterator[None]:
+    """Show one line with the current stage of pip, its progress, and the elapsed time."""
+    started, done, before = time.monotonic(), threading.Event(), len(_installed_in(ENVIRONMENT))
+
+    def tell() -> None:
+        pace = 1 if sys.stdout.isatty() else 20
+        while not done.wait(pace):
+            unpacked = len(_installed_in(ENVIRONMENT)) - before
+            text = f"  {title} · {stage(list(lines), total, unpacked)} · {time.monotonic() - started:.0f} s"
+            print(f"\r{text:<78}" if sys.stdout.isatty() else text, end="" if sys.stdout.isatty() else "\n", flush=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        print(f"\r{'':78}\r" if sys.stdout.isatty() else "", end="", flush=True)
 
 
 def _stop(sentence: str) -> NoReturn:
