@@ -54,7 +54,7 @@ def as_utf8(text: str) -> str:
 def message_of(error: BaseException | None) -> str:
     """Return an exception's message; "" for None, or if its `__str__` raises an exception.
 
-    Lone surrogates, as in the name of a file that is not UTF-8, are replaced.
+    Lone surrogates, such as in the name of a file that is not UTF-8, are replaced.
     """
     try:
         return "" if error is None else as_utf8(str(error))

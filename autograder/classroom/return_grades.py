@@ -279,6 +279,6 @@ def return_grades(
 
 def _counted(of: list[Any], words: str, names: list[str]) -> Iterator[str]:
     if of:
-        comma = "; " if any("," in name for name in names) else ", "  # as in “Doe, Jane; Roe, Richard”
+        comma = "; " if any("," in name for name in names) else ", "  # for example “Doe, Jane; Roe, Richard”
         count = f"{len(of)} student{'s' if len(of) > 1 else ''}"
         yield words.format(count, printable_list(names, LONGEST_LIST, comma))

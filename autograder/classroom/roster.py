@@ -237,5 +237,5 @@ def _is_placeholder_row(person: Person) -> bool:
 
 
 def _is_staff(row: list[str], columns: dict[str, int]) -> bool:
-    """Return whether the row describes a teacher or assistant, as in Gradescope's roster."""
+    """Return whether the row describes a teacher or assistant, such as in Gradescope's roster."""
     return "role" in columns and row[columns["role"]].strip().casefold() not in ("", "student")

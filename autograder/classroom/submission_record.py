@@ -24,7 +24,7 @@ class CollectedSubmission(msgspec.Struct, frozen=True, kw_only=True):
     platform: str  # the platform that it came from
     key: str  # the platform's name for the person in file names of this assignment
     name: str = ""  # the person's name on the platform; "" if it does not show one
-    known: dict[str, str] = {}  # other identifiers of the person, by kind, as in a roster
+    known: dict[str, str] = {}  # other identifiers of the person, by kind, like those of a roster
     handed_in: str = ""  # the time of submission, in ISO format and UTC; "" if it is unknown
     sequence: int = 0  # the platform's number, which grows with each later submission; 0 if it has no numbers
     late: bool = False  # whether the platform marks the submission as late

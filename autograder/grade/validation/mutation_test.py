@@ -222,7 +222,7 @@ class TrivialAnswer:
     In its texts, $name is the name of the function or variable, and $all are all arguments.
     """
 
-    name: str  # as in "this test gives points to `return x`"
+    name: str  # for example "this test gives points to `return x`"
     body: str  # body of every function; $first and $last are its arguments
     value: str = "None"  # value of every variable
     before: str = ""  # code before everything else

@@ -273,7 +273,7 @@ def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
 def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the calls of `autograd.grad` without create_graph whose result is a term beside values of the same model.
 
-    The derivative is one for data. A sum with only the data itself, as in an attack, or with another model is meant.
+    The derivative is one for data. A sum with only the data itself, such as in an attack, or with another model is meant.
     """
     state = evidence.state
     optimized = state.flow.optimized.keys()

@@ -105,7 +105,7 @@ def sequence_number(node: Any) -> int:
 def push_mode(mode: TorchFunctionMode, above: int | None = None) -> None:
     """Push a mode on this thread's stack: on top, or above the lowest `above` modes.
 
-    `with mode:` pops the topmost mode at its end, which is the wrong one if blocks end out of order, as in generators.
+    `with mode:` pops the topmost mode at its end, which is the wrong one if blocks end out of order, such as in generators.
     """
     for other in [mode, *_popped(0 if above is None else _height() - above)]:
         torch.overrides._push_mode(other)

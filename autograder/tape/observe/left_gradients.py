@@ -47,7 +47,7 @@ class FirstStep:
     position: int  # that of the parameter in the optimizer
     values: bytes | int = 0  # fingerprint of the parameter's values, if it had no gradient in this step
     filled: bool = False  # whether it had a gradient in this step or in a later one
-    # whether the program itself changes its values, as for a target network, or puts another parameter in its place
+    # whether the program itself changes its values, such as for a target network, or puts another parameter in its place
     is_updated: bool = False
 
 

@@ -112,7 +112,7 @@ class GraphNode:
     is_custom: bool = False
 
 
-# Our references to nodes keep saved tensors alive that the program alone would free, as in an evaluation loop without
+# Our references to nodes keep saved tensors alive that the program alone would free, such as in an evaluation loop without
 # backward. Beyond this number of bytes, nodes that no existing tensor reaches are released; the next limit is twice the
 # size of the rest, and at least LEAST_BYTES.
 LEAST_BYTES = 1 << 28

@@ -153,7 +153,7 @@ class Writes:
         """Record a modification of the bytes [start, stop) of a storage, with its position in the run and its effects.
 
         `tracked` is the modified tensor, if a function reported it; `refused` are the saved tensors for which backward raises
-        from now on, because their counter changed; `swapped` is a tensor that received other memory, as in `.data = other`.
+        from now on, because their counter changed; `swapped` is a tensor that received other memory, such as in `.data = other`.
         The other arguments are fields of the WriteEvent.
         """
         state = self.state

@@ -1,6 +1,6 @@
 """Check gradients with finite differences: those of custom Functions, and of programs with unrecorded in-place modifications.
 
-A difference can be intended, as in a straight-through estimator.
+A difference can be intended, such as in a straight-through estimator.
 """
 
 from __future__ import annotations

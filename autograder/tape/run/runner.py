@@ -204,7 +204,7 @@ def _gradient_warnings(program: Program) -> Iterator[dict[str, Place]]:
 
 
 def _behind_exit(error: BaseException, calls: list[Backward]) -> BaseException:
-    """Return the error because of which a program exited, as in `except RuntimeError: sys.exit(3)`, or the error itself."""
+    """Return the error because of which a program exited, such as in `except RuntimeError: sys.exit(3)`, or the error itself."""
     if not isinstance(error, SystemExit):
         return error
     if isinstance(error.__context__, RuntimeError):

@@ -51,7 +51,7 @@ def is_alias(node: Any) -> bool:
 
 
 def is_written(source: EditableSource, node: ast.AST) -> bool:
-    """Return whether the expression modifies the alias directly, as in `d.data.zero_()`, where a copy would have no effect."""
+    """Return whether the expression modifies the alias directly, such as in `d.data.zero_()`, where a copy would have no effect."""
     while isinstance(holder := source.parents.get(node), ast.Attribute | ast.Subscript | ast.Call):
         if isinstance(holder, ast.Attribute) and holder.attr.endswith("_") and holder.attr not in NO_WRITES:
             return True

@@ -43,7 +43,7 @@ def rebind_item(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def written_item(write: InPlaceWrite) -> ast.Subscript | None:
-    """Return the modified item of a list, dictionary or tensor, as in `layers[i] += y`, or None for other targets.
+    """Return the modified item of a list, dictionary or tensor, such as in `layers[i] += y`, or None for other targets.
 
     Calls of `detach_` are excluded: it changes no value, and assigning its result would cut the item's gradient.
     """
