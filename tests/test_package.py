@@ -321,7 +321,7 @@ def test_explain_needs_the_small_set_alone(core, tmp_path):
     assert [True] == sorted({fix["proven"] for fix in answer["fixes"]})
     assert "</svg>" in (tmp_path / "a.svg").read_text("utf-8")
     assert "</html>" in (tmp_path / "a.html").read_text("utf-8")
-    assert "run: same losses and gradients" in core.run("explain", str(program)).stdout
+    assert "tested: same losses and gradients" in core.run("explain", str(program)).stdout
     assert [] == core.has("jupyterlab", "ipywidgets", "anywidget", "IPython", "numpy", "matplotlib", "nbgrader")
 
 

@@ -287,7 +287,7 @@ def test_a_change_of_the_computation_is_printed_only_if_asked_for(tmp_path, monk
     path.write_text(CLOSURE)
     done = autograder("explain", "train.py", "--diff", cwd=tmp_path)
     assert ("", 1) == (done.stdout, done.returncode)
-    assert done.stderr.splitlines()[-1].startswith("autograder: train.py: No repair keeps every loss and gradient;")
+    assert done.stderr.splitlines()[-1].startswith("autograder: train.py: No fix keeps every loss and gradient;")
     patch = autograder("explain", "train.py", "--diff", "--unproven", cwd=tmp_path).stdout
     assert patch.startswith("# Changes what is computed: ")
     done = autograder("explain", "train.py", "--apply", "--unproven", cwd=tmp_path)
