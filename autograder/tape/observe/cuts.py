@@ -108,14 +108,23 @@ class Cuts:
         elif alias is not None and alias.how in ("data", "detach"):
             self._written[sources[0].memory] = self._cut(WRITTEN, sources[1:2], here)
 
-    def leave(self, name: str, asking: list[TrackedTensor], results: list[Any], result: object, here: Place) -> None:
-        """Process a call whose results do not have the graph of its arguments `asking`."""
+    def leave(
+        self, name: str, asking: list[TrackedTensor], sources: list[TrackedTensor], results: list[Any], result: object,
+        here: Place,
+    ) -> None:  # fmt: skip
+        """Process a call whose results do not have the graph of its arguments `asking`, a part of all arguments."""
         cut = self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here)
         if name == "normal":
             self.drawn[here] = cut
         self._mark(cut, results, result)
-        behind = frozenset(source.id for source in asking)  # a view of a value, made without recording, may be one
-        behind = behind.union(*(self._behind.get(number, ()) for number in behind))
+        behind = frozenset(source.id for source in asking)
+        for source in sources if cut.how == NO_GRAD else ():
+            earlier = self.of(source)  # another layer, at a line before
+            if earlier is not None and earlier is not cut and earlier.how == NO_GRAD and len(cut.sources) < SOURCES:
+                known = self._behind.get(source.id, frozenset()) & earlier.sources.keys()
+                cut.sources |= {number: earlier.sources[number] for number in known}
+        # The next layer gets values that had left the graph already; a view made without recording may be in `asking`.
+        behind = behind.union(*(self._behind.get(source.id, ()) for source in sources))
         self._behind |= dict.fromkeys((tracked.id for _, tracked in results), behind)
 
     def draw(self, sources: list[TrackedTensor], here: Place) -> None:

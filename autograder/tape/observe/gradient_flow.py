@@ -168,7 +168,7 @@ class GradientFlow:
         elif here == self.steps.running_at:  # such as `.item()` of Adafactor
             return
         elif asking and (results or returns_python_values(result)):
-            self.cuts.leave(name, asking, results, result, here)
+            self.cuts.leave(name, asking, sources, results, result, here)
             self.cuts.draw(sources, here)
         else:
             self.cuts.pass_on(name, sources, results, result, here, numbers)

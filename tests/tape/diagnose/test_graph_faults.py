@@ -136,6 +136,27 @@ for _ in range(3):
     assert is_noted == any("no optimizer holds net.0.weight and 3 more" in note for note in verdict.notes)
 
 
+@pytest.mark.parametrize(
+    "forward", ["h = net[:2](x)", "h = net[0](x); h = net[1](h)", "h = net[0](x)\n        h = net[1](h)"]
+)
+def test_each_layer_that_computes_without_recording_is_untrained(forward):
+    """A layer gets values that have left the graph already, at its line or before. Oracle: the gradients that are None."""
+    program = f"""{HEAD}net = nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 2), nn.Linear(2, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    x = torch.ones(3, 1)
+    with torch.no_grad():
+        {forward}
+    optimizer.zero_grad()
+    net[2](h).pow(2).mean().backward()
+    optimizer.step()
+"""
+    exec(program, space := {})
+    expected = [name for name, p in space["net"].named_parameters() if p.grad is None]
+    [fault] = verdict_of(program).graph_faults
+    assert [f"net.{name}" for name in expected] == [tensor.name for tensor in fault.tensors if tensor.is_untrained]
+
+
 @pytest.mark.parametrize(("loss", "is_noted"), [
     ("(policy(x) - policy(x)).exp().mean()", True), ("(policy(x) - policy(x).detach()).exp().mean()", False),
 ])  # fmt: skip
