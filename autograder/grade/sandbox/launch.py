@@ -102,10 +102,8 @@ class HostProcess:
         """Return the control socket of a new process of the host; the process answers when the host has imported the modules."""
         self.start()
         ours, theirs = socket.socketpair()
-        with (
-            theirs,
-            contextlib.suppress(OSError, ChannelError),
-        ):  # if the host has ended, the use of the socket will fail
+        # If the host has ended, the use of the socket will fail.
+        with theirs, contextlib.suppress(OSError, ChannelError):
             socket.send_fds(self._control, [b"f"], [theirs.fileno()])
             send(self._control, Fork(role, modules))
         return ours

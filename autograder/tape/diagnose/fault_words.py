@@ -91,9 +91,8 @@ def words_on_cut(cut: Cut, state: RunState) -> tuple[Message, Message]:
     """Return the effect of a line on a value that has a graph, as a clause, and the replacement for the line."""
     switch = why_recording_is_off(state) if cut.how == NO_GRAD else ""
     values = cut.values
-    if (
-        cut in state.flow.cuts.drawn.values()
-    ):  # a distribution draws with other views of its parameters in each iteration
+    # A distribution draws with other views of its parameters in each iteration.
+    if cut in state.flow.cuts.drawn.values():
         values = list({state.name_of(value): value for value in reversed(values)}.values())[::-1]
     known: dict[str, object] = {
         "name": name_of(state, values) if is_in_view(state, values, cut.place) else ITS_INPUT,
@@ -193,11 +192,12 @@ def why_recording_is_off(state: RunState) -> str:
 
 def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_INPUT) -> str:
     """Return the name of the first tensor that has one, and the number of the others in one iteration of a loop."""
-    different = {tensor.id: state.name_of(tensor) or f"leaf {tensor.id}" for tensor in tensors}
-    counts = Counter(different.values())
+    names = {tensor.id: state.name_of(tensor) for tensor in tensors}
+    counts = Counter(filter(None, names.values()))
     # Several tensors of an iteration can have one name (`g` in `for g in grads`); most names have one in each iteration.
-    rounds = max(multimode(count for name, count in counts.items() if name[:5] != "leaf "), default=1)
-    return and_more([name for name, count in counts.items() for _ in range(-(-count // rounds))], other)
+    rounds = max(multimode(counts.values()), default=1)
+    different = dict.fromkeys(name or f"leaf {number}" for number, name in names.items())
+    return and_more([name for name in different for _ in range(-(-counts.get(name, 1) // rounds))], other)
 
 
 def is_in_view(state: RunState, sources: Sequence[TrackedTensor], place: Place) -> bool:

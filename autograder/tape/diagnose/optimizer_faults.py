@@ -275,7 +275,7 @@ def _never_stepped(evidence: Evidence) -> Iterator[GraphFault]:
             continue
         used = [part for _, part in evidence.nodes(ast.Attribute) if _last_name(part.value) == name]
         owners = {id(part.value) for part in used}
-        # Of `self.optimizer`, the parameter `optimizer` of a method is no use.
+        # A parameter `optimizer` of a method is not a use of `self.optimizer`.
         named = (part for _, part in evidence.nodes(type(node.targets[0])) if _last_name(part) == name)
         values = [part for part in named if isinstance(vars(part)["ctx"], ast.Load) and id(part) not in owners]
         is_cleared = any(part.attr == "zero_grad" for part in used)

@@ -111,7 +111,7 @@ class GradientFlow:
         self.last_call: tuple[str, list[TrackedTensor], Place] | None = None
         # by line, gradients without a graph, and the first sums (node and line) with a number that is computed from it
         self.constants: dict[Place, tuple[EarlierGradient, dict[int, Place]]] = {}
-        # the same for a derivative for a tensor that is no parameter: also that tensor, and the node of the sum
+        # the same for the derivative of a tensor that is not a parameter, with that tensor and the node of the sum
         self.derivatives: dict[Place, tuple[EarlierGradient, TrackedTensor, Place, int]] = {}
         self.earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
 

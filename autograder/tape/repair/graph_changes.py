@@ -258,9 +258,8 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
             if source.stands_alone(at) and not _DRAWN.search(source.of(at)):
                 yield (source.delete(at), source.insert_before(loop.body[0], source.of(at)))
             yield (source.insert_after(at, code),)
-        if (
-            id_of(fault.change) == "backward.compute_or_detach"
-        ):  # a value of all iterations would train in the first only
+        # A value of all iterations would train in the first only.
+        if id_of(fault.change) == "backward.compute_or_detach":
             yield (source.insert_after(backward, code),)
     if isinstance(at, ast.Assign) and isinstance(at.value, ast.Tuple):
         each = [source.append(value, ".detach()") for value in at.value.elts]

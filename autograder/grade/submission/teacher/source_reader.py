@@ -107,7 +107,7 @@ class SourceReader(contextlib.AbstractContextManager["SourceReader"]):
             return bundle_of(path.stem, read(path), files, self._settings, folder, changes, instantiate)
 
     def instantiate(self, notebook: NotebookNode, folder: Path, files: dict[str, bytes]) -> NotebookNode:
-        """Return a source notebook, which is modified, with tests instead of AUTOTEST lines; unchanged if it has no such lines.
+        """Return a source notebook with tests instead of its AUTOTEST lines, if it has any. The notebook itself is modified.
 
         Raises:
             InputError: the lines cannot be converted; the message gives the reason.
