@@ -346,7 +346,7 @@ NO_SENTENCES = {
     "gradient that no optimizer uses", "gradient of another loss",
     "modified by an inplace operation", "does not have a grad_fn", "returns multiple views", "is not an nn.Module",
     "backward through the graph a second time", r"is at version \d+; expected version \d+",
-    "## Which message, which lesson", "/* end of drawing",  # marks in files of this project
+    "## The lesson for each message", "/* end of drawing",  # marks in files of this project
 }  # fmt: skip
 """Names of kinds and forms, parts of PyTorch's and this project's own messages that are looked for, and marks in files."""
 

@@ -167,7 +167,7 @@ class BookSite:
             (operation.key, f"op-{operation.key.replace(' ', '-')}", Markup(html_with_code(sentence(operation))))
             for operation in atlas.operations
         ]
-        title = translated("What operations keep")
+        title = translated("Tensors that operations save")
         self._page("atlas.html", "atlas.html", title, rows=rows, pytorch=atlas.pytorch)
         for name, anchor, words in rows:
             self.search.append(search_entry(f"atlas.html#{anchor}", name, words))
@@ -176,7 +176,7 @@ class BookSite:
         questions = [[question for section in sections for question in section.questions] for sections in written]
         self.files["timeline.svg"] = read_asset("screenshots/timeline.svg")
         self._page(
-            "index.html", "index.html", translated("See what autograd holds"),
+            "index.html", "index.html", translated("See what autograd saves, and fix wrong gradients"),
             lessons=list(zip(lessons, questions, strict=True)), teaser=self._teaser(),
             card=f"cards/{lessons[0].name}.png" if lessons else "", started=started,
         )  # fmt: skip

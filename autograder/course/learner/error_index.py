@@ -12,7 +12,7 @@ from autograder.locale.notebook_translation import in_language
 from autograder.locale.translations import translated
 
 PAGE = NOTEBOOKS / "start" / "errors.ipynb"
-TABLE = "## Which message, which lesson"
+TABLE = "## The lesson for each message"
 
 
 @dataclass(frozen=True)
