@@ -22,9 +22,7 @@ from autograder.tape.diagnose.fault_words import (
     tensors_of,
 )
 from autograder.tape.diagnose.graph_cut import cut_steps
-from autograder.tape.diagnose.shared_memory import COPIED_ONTO_THEMSELVES, SHARED
-from autograder.tape.diagnose.unoptimized import FOREIGN, UNOPTIMIZED, WITHOUT_A_LOSS, written_after_backward
-from autograder.tape.diagnose.unused_updates import NO_EFFECT, NOT_ADDED, USED_UP
+from autograder.tape.diagnose.unoptimized import written_after_backward
 from autograder.tape.observe.left_gradients import LeftGradient
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
@@ -322,18 +320,3 @@ CLEARED = FaultKind("gradient cleared before the step", _cleared)
 CLIPPED = FaultKind("gradients clipped before backward", _clipped_early, after_error=False)
 USED_AGAIN = FaultKind("gradient not cleared", _used_again)
 LEFT = FaultKind("gradient of another loss", _left, after_error=False)
-KINDS = (
-    NOT_CALLED,
-    FOREIGN,
-    UNOPTIMIZED,
-    WITHOUT_A_LOSS,
-    CLEARED,
-    CLIPPED,
-    NO_EFFECT,
-    USED_UP,
-    NOT_ADDED,
-    COPIED_ONTO_THEMSELVES,
-    SHARED,
-    USED_AGAIN,
-    LEFT,
-)

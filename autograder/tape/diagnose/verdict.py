@@ -11,12 +11,12 @@ from autograder.tape.diagnose import (
     backward_errors,
     graph_cut,
     graph_reuse,
-    hooks,
     missing_gradients,
     modes,
     optimizer_faults,
-    refused_tensors,
     rule_errors,
+    unoptimized,
+    updates,
 )
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
 from autograder.tape.diagnose.harms import find_harms
@@ -28,7 +28,7 @@ from autograder.tape.run.finished_run import is_out_of_time
 
 # In the order of the report: first the kinds that read an error's own message.
 KINDS = (
-    refused_tensors.REFUSED_TENSOR,
+    rule_errors.REFUSED_TENSOR,
     rule_errors.BROKEN_RULE,
     missing_gradients.LOST_LEAF,
     graph_reuse.FREED_GRAPH,
@@ -47,9 +47,21 @@ KINDS = (
     missing_gradients.OWN_TARGET,
     missing_gradients.FLAT_DERIVATIVE,
     missing_gradients.TWICE,
-    *optimizer_faults.KINDS,
-    hooks.REGISTERED_AGAIN,
-    hooks.WITHOUT_RESULT,
+    optimizer_faults.NOT_CALLED,
+    unoptimized.FOREIGN,
+    unoptimized.UNOPTIMIZED,
+    unoptimized.WITHOUT_A_LOSS,
+    optimizer_faults.CLEARED,
+    optimizer_faults.CLIPPED,
+    updates.NO_EFFECT,
+    updates.USED_UP,
+    updates.NOT_ADDED,
+    updates.COPIED_ONTO_THEMSELVES,
+    updates.SHARED,
+    optimizer_faults.USED_AGAIN,
+    optimizer_faults.LEFT,
+    modes.REGISTERED_AGAIN,
+    modes.WITHOUT_RESULT,
 )
 
 

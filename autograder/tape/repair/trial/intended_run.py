@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 
 from autograder.errors import message_of
-from autograder.tape.diagnose.refused_tensors import FOR_NUMPY
+from autograder.tape.diagnose.rule_errors import FOR_NUMPY
 from autograder.tape.internals.mode_stack import next_sequence_number, sequence_number
 from autograder.tape.internals.tensor_fields import is_view, mode_paused
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
