@@ -17,6 +17,7 @@ from autograder.tape.recording.verdict_types import Fix
 T = TypeVar("T", bound=ast.AST)
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
+BLOCKS = ast.For | ast.While | ast.FunctionDef
 ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Tuple)
 SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Delete, ast.Assert, ast.Raise, ast.Pass)
 
@@ -92,6 +93,10 @@ class EditableSource:
         while node in self.parents:
             node = self.parents[node]
             yield node
+
+    def enclosing(self, node: ast.AST, kind: type[T]) -> list[T]:
+        """Return the ancestors of a type, innermost first."""
+        return [outer for outer in self.ancestors(node) if isinstance(outer, kind)]
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """Return the list of statements that contains `statement`."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
 from autograder.locale.messages import id_of, ids_in, values_of
 from autograder.tape.recording.verdict_types import GraphFault
-from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import called, calls, calls_of
+from autograder.tape.repair.edits import BLOCKS, Edit, EditableSource, Edits
+from autograder.tape.repair.inplace_finder import called, calls, calls_of, methods_called, owner
 from autograder.tape.repair.kinds.aliases import is_detached_in_place, remove_alias
 from autograder.tape.repair.names_in_code import names_bound, paths_in
 from autograder.tape.repair.optimizer_changes import Change, backwards, code_in, optimizers
@@ -32,9 +33,8 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
         return  # copies that are updated: the update also has to change
     yield from _with_keyword(source, at, fault)
     yield from _call_with_values(source, at)
-    below = [
-        node for node in source.statements() if node.lineno > at.lineno or source.scope(node) is not source.scope(at)
-    ]
+    scope, every = source.scope(at), source.statements()
+    below = [node for node in every if node.lineno > at.lineno or source.scope(node) is not scope]
     leaves = tuple(edit for statement in below for edit in _no_leaf(source, statement))
     here = _uncuts(source, at)
     is_same = isinstance(at, ast.Assign) and here and source.apply_to(at.value, here) == source.of(at.targets[0])
@@ -49,8 +49,8 @@ def _keep_history(source: EditableSource, at: ast.stmt, fault: GraphFault) -> It
         if call.args:
             yield (source.replace(call, f"torch.stack({source.of(call.args[0])})"), *leaves)
     yield from ((*edits, *leaves) for edits in _outside_no_grad(source, at, fault))
-    for outer in source.ancestors(at):
-        for node in outer.decorator_list if isinstance(outer, ast.FunctionDef) else ():
+    for function in source.enclosing(at, ast.FunctionDef):
+        for node in function.decorator_list:
             if _is_switch(node):
                 start, stop = source.starts[node.lineno - 1], source.line_break(source.span(node)[1]) + 1
                 yield (Edit(start, stop, ""),)
@@ -134,7 +134,7 @@ def _update_in_place(source: EditableSource, at: ast.stmt, fault: GraphFault) ->
     code = code_in(fault)
     if not code or not isinstance(at, ast.Assign):
         return
-    name, inside = source.of(at.targets[0]), any(isinstance(node, ast.With) for node in source.ancestors(at))
+    name, inside = source.of(at.targets[0]), source.enclosing(at, ast.With)
     text = code if inside else f"with torch.no_grad():\n{source.unit}{code}"
     lines = "\n".join([text, f"{name}.grad = None"]).splitlines()
     indented = f"{source.newline}{source.indent(at)}".join(lines)
@@ -162,36 +162,36 @@ def _pass_values(source: EditableSource, at: ast.stmt) -> Iterator[Edits]:
     given = [argument for call in calls(at) for argument in call.args]
     names = [source.of(argument) for argument in given]
     for call in calls_of(source.tree, "append"):
-        if isinstance(call.func, ast.Attribute) and source.of(call.func.value) in names and call.args:
+        if owner(source, call) in names and call.args:
             yield (source.append(call.args[0], ".item()"),)
-    owners = [call.func.value for call in calls_of(at, "numpy") if isinstance(call.func, ast.Attribute)]
+    owners = [method.value for method in methods_called(at, "numpy")]
     yield from ((source.append(value, ".detach()"),) for value in (*owners, *given))
 
 
 def _fill(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Skip the parameters without a gradient, or let a tensor require grad before its first use in the function."""
-    loops = [node for node in source.ancestors(at) if isinstance(node, ast.For)]
+    loops = source.enclosing(at, ast.For)
     for attribute in [node for node in source.nodes(ast.Attribute, at) if node.attr == "grad"]:
-        owner = source.of(attribute.value)
+        leaf = source.of(attribute.value)
         inside = [part for node in source.ancestors(attribute) for part in getattr(node, "generators", ())]
-        iterated = [part for part in (*inside, *loops) if owner in names_bound(part.target)]
+        iterated = [part for part in (*inside, *loops) if leaf in names_bound(part.target)]
         advice = id_of(fault.change)
         if advice == "empty.skip" or (advice == "empty.require" and iterated):
-            condition = f"if {owner}.grad is not None"
+            condition = f"if {leaf}.grad is not None"
             if iterated and isinstance(iterated[0], ast.comprehension):
                 yield (source.insert(iterated[0].iter, f" {condition}", after=True),)
             else:
                 yield (source.insert(at, f"{condition}:{source.newline}{source.indent(at)}{source.unit}"),)
-        yield from _require(source, at, fault, owner)
+        yield from _require(source, at, fault, leaf)
 
 
-def _require(source: EditableSource, at: ast.stmt, fault: GraphFault, owner: str) -> Iterator[Edits]:
+def _require(source: EditableSource, at: ast.stmt, fault: GraphFault, leaf: str) -> Iterator[Edits]:
     """Let a tensor require grad before one of its uses in the function, if the change says so."""
     inside = [node for node in source.statements() if source.scope(node) is source.scope(at)]
     for statement in inside if id_of(fault.change) in ("empty.require", "target.require") else ():
         loaded = (node for node in ast.walk(statement) if isinstance(getattr(node, "ctx", None), ast.Load))
-        if isinstance(statement, ast.Expr | ast.Assign) and any(source.of(node) == owner for node in loaded):
-            yield (source.insert_before(statement, f"{owner}.requires_grad_()"),)
+        if isinstance(statement, ast.Expr | ast.Assign) and any(source.of(node) == leaf for node in loaded):
+            yield (source.insert_before(statement, f"{leaf}.requires_grad_()"),)
 
 
 def _ask(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -206,19 +206,16 @@ def _ask(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Ed
 def _switch_back(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Restore the mode at the start of the loop that trains."""
     code, scope = code_in(fault), source.scope(at)
-    owners = [source.of(call.func.value) for call in calls(at) if isinstance(call.func, ast.Attribute)]
-    parameters = (
-        [node.arg for node in scope.args.args if node.arg != "self"] if isinstance(scope, ast.FunctionDef) else []
-    )
+    owners = [name for call in calls(at) if (name := owner(source, call))]
+    arguments = scope.args.args if isinstance(scope, ast.FunctionDef) else []
+    parameters = [node.arg for node in arguments if node.arg != "self"]
     # A loop that calls this function knows the model by the argument that it passes.
     passed = [zip(parameters, call.args, strict=False) for call in calls_of(source.tree, getattr(scope, "name", ""))]
     given = [source.of(value) for pairs in passed for name, value in pairs if name in owners]
-    texts = [code] if code else [f"{owner}.train()" for owner in dict.fromkeys([*given, *owners])]
+    texts = [code] if code else [f"{name}.train()" for name in dict.fromkeys([*given, *owners])]
     for statement in backwards(source, at):
-        holders = [
-            outer for outer in source.ancestors(statement) if isinstance(outer, ast.For | ast.While | ast.FunctionDef)
-        ]
-        for text, holder in ((text, holder) for text in texts for holder in holders):
+        holders = [outer for outer in source.ancestors(statement) if isinstance(outer, BLOCKS)]
+        for text, holder in itertools.product(texts, holders):
             # Another function does not know a local variable, and at the start of its own one it is not bound yet.
             name, place = text.partition(".")[0], source.scope(statement)
             is_foreign = place is not scope is not source.tree and name in names_bound(scope)
@@ -227,9 +224,9 @@ def _switch_back(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
 
 
 def _outside_no_grad(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    for node in source.ancestors(at):
-        if isinstance(node, ast.With) and any(_is_switch(item.context_expr) for item in node.items):
-            yield source.remove_header(node)
+    for block in source.enclosing(at, ast.With):
+        if any(_is_switch(item.context_expr) for item in block.items):
+            yield source.remove_header(block)
 
 
 def _with_keyword(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -346,7 +343,7 @@ def _return_loss(source: EditableSource, names: list[str]) -> Iterator[Edits]:
     """Return the tensor on which a function of this name calls backward."""
     for function in source.nodes(ast.FunctionDef):
         if function.name in names:
-            losses = [source.of(call.func.value) for call in calls_of(function, "backward")]  # type: ignore[attr-defined]
+            losses = [source.of(method.value) for method in methods_called(function, "backward")]
             yield from ((source.insert_after(function.body[-1], f"return {loss}"),) for loss in losses)
 
 
@@ -384,20 +381,16 @@ def _return_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) ->
 
 def _register_once(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Move the statement that registers a hook before the loop that calls backward."""
-    chain = [at, *(node for node in source.ancestors(at) if isinstance(node, ast.stmt))]
-    for inner, loop in zip(chain, chain[1:], strict=False):
-        if isinstance(loop, ast.For | ast.While) and not any(
-            backward in ast.walk(inner) for backward in backwards(source, at)
-        ):
+    for inner, loop in itertools.pairwise([at, *source.enclosing(at, ast.stmt)]):
+        if isinstance(loop, ast.For | ast.While) and not set(backwards(source, at)).intersection(ast.walk(inner)):
             yield source.delete(inner), source.insert_before(loop, source.dedented(inner))
 
 
 def _add_term(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Add the term that the change names to a loss on which a later statement of the block calls backward."""
     for backward in backwards(source, at):
-        for call in calls_of(backward, "backward") if backward in source.after(at) else ():
-            if isinstance(call.func, ast.Attribute):
-                yield (source.replace(call.func.value, f"({source.of(call.func.value)} + {code_in(fault)})"),)
+        for method in methods_called(backward, "backward") if backward in source.after(at) else ():
+            yield (source.replace(method.value, f"({source.of(method.value)} + {code_in(fault)})"),)
 
 
 CHANGES: dict[str, Change] = {

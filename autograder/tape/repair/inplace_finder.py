@@ -59,9 +59,8 @@ def targets(source: EditableSource, statement: ast.stmt) -> Iterator[tuple[ast.A
     if isinstance(statement, ast.AugAssign):
         yield statement, statement.target
     if isinstance(statement, ast.Assign):
-        yield from (
-            (statement, target) for target in statement.targets if isinstance(target, ast.Subscript) or is_data(target)
-        )
+        written = (target for target in statement.targets if isinstance(target, ast.Subscript) or is_data(target))
+        yield from ((statement, target) for target in written)
     for call in calls(statement):
         name = called(call)
         if not name.endswith("_") or name.startswith("_") or name.endswith("__") or name in NO_WRITES:
@@ -141,6 +140,16 @@ def called(call: ast.Call) -> str:
 def calls_of(within: ast.AST, *names: str) -> list[ast.Call]:
     """Return the calls of functions with one of these last names in a subtree, including its root."""
     return [node for node in ast.walk(within) if isinstance(node, ast.Call) and called(node) in names]
+
+
+def methods_called(within: ast.AST, *names: str) -> list[ast.Attribute]:
+    """Return the called methods with one of these names in a subtree, such as `x.add_` of `x.add_(1)`."""
+    return [call.func for call in calls_of(within, *names) if isinstance(call.func, ast.Attribute)]
+
+
+def owner(source: EditableSource, call: ast.Call) -> str:
+    """Return the source of the object whose method is called, or "" for another function."""
+    return source.of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 
 def of_module(source: EditableSource, call: ast.Call) -> bool:

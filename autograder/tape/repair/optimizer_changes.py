@@ -13,7 +13,7 @@ import torch
 from autograder.locale.messages import id_of
 from autograder.tape.recording.verdict_types import GraphFault
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import called, called_in, calls_of, sole_call
+from autograder.tape.repair.inplace_finder import called, called_in, calls_of, methods_called, owner, sole_call
 from autograder.tape.repair.kinds.order import calls_backward, with_inputs
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -50,8 +50,7 @@ def optimizers(source: EditableSource) -> Iterator[tuple[ast.Assign, ast.expr]]:
 
 
 def _stepped(source: EditableSource) -> set[str]:
-    methods = [call.func for call in calls_of(source.tree, "step") if isinstance(call.func, ast.Attribute)]
-    return {ast.unparse(method.value) for method in methods}
+    return {ast.unparse(method.value) for method in methods_called(source.tree, "step")}
 
 
 def _make_optimizer_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
@@ -74,10 +73,9 @@ def _hold(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
     is_tensor = id_of(fault.change) == "optimizer.make_parameter"
     kind = "Parameter" if is_tensor or (value is not None and "Parameter(" in source.of(value)) else "Module"
     if isinstance(value, ast.Call) and called(value) == "append" and isinstance(value.func, ast.Attribute):
-        lists = [
-            binding for binding in source.bindings(source.of(value.func.value)) if isinstance(binding.value, ast.List)
-        ]
-        yield from ((source.replace(made.value, f"torch.nn.{kind}List()"),) for made in lists)
+        made_here = source.bindings(source.of(value.func.value))
+        lists = [made.value for made in made_here if isinstance(made.value, ast.List)]
+        yield from ((source.replace(empty, f"torch.nn.{kind}List()"),) for empty in lists)
     yield from _hold_others(source, at, fault)
     if isinstance(value, ast.Call) and called(value) == "register_buffer" and len(value.args) == 2:
         owner, name = source.of(value.func).rpartition(".")[0], str(getattr(value.args[0], "value", ""))
@@ -105,13 +103,13 @@ def _hold_others(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
 
     Of two optimizers with the same parameters, the one whose name resembles the module's is most likely wrong.
     """
-    steps = {_owner(source, call) for call in calls_of(at, "step")}
+    steps = {owner(source, call) for call in calls_of(at, "step")}
     others = _stepped(source) - steps if id_of(fault.change) != "optimizer.pass_other" else set()
     attributes = {source.of(node) for node in source.nodes(ast.Attribute) if isinstance(node.ctx, ast.Store)}
     ranked = list[tuple[bool, Edits]]()
     for made, given in optimizers(source) if steps else ():
         name, lists = ast.unparse(made.targets[0]), calls_of(given, "parameters")
-        held = tuple(f"{_owner(source, call)}." for call in lists)
+        held = tuple(f"{owner(source, call)}." for call in lists)
         names = [tensor.name.split(".")[:-1] for tensor in fault.tensors if not tensor.name.startswith(held)]
         root = os.path.commonprefix(names)
         inside = (f"self.{'.'.join(root[start:])}" for start in range(len(root)))
@@ -131,11 +129,9 @@ def _resembles(name: str, module: str) -> bool:
 
 def _step_first(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Move the step below its backward, `zero_grad()` below the step, or the step above the line that replaces a parameter."""
-    around = [at, *(node for node in source.ancestors(at) if isinstance(node, ast.If))]
-    statements = [statement for statement in source.statements() if isinstance(statement, ast.Expr)]
-    steps, clears = (
-        [statement for statement in statements if method in called_in(statement)] for method in ("step", "zero_grad")
-    )
+    around = [at, *source.enclosing(at, ast.If)]
+    lines = [statement for statement in source.statements() if isinstance(statement, ast.Expr)]
+    steps, clears = ([line for line in lines if method in called_in(line)] for method in ("step", "zero_grad"))
     fills = next(filter(calls_backward, source.after(at)), None) if at in steps else None
     if fills is not None and not any(map(calls_backward, source.before(at))):
         yield (source.delete(at), source.insert_after(fills, source.of(at)))
@@ -208,14 +204,10 @@ def _names_of_optimizers(source: EditableSource, at: ast.stmt) -> list[str]:
     steps = sorted(calls_of(source.tree, "step"), key=lambda call: (call.lineno < at.lineno, call.lineno))
     function = source.scope(at)
     beside = [step for step in calls_of(function, "step") if function is not source.tree and not step.args]
-    known = made | targets | {owner for step in beside if "sched" not in (owner := _owner(source, step)).lower()}
+    known = made | targets | {name for step in beside if "sched" not in (name := owner(source, step)).lower()}
     given = (source.of(step.args[0]) if step.args else "" for step in steps)  # `scaler.step(optimizer)`
-    owners = (name if name in known else _owner(source, step) for name, step in zip(given, steps, strict=True))
+    owners = (name if name in known else owner(source, step) for name, step in zip(given, steps, strict=True))
     return [name for name in dict.fromkeys(owners) if name in known]
-
-
-def _owner(source: EditableSource, call: ast.Call) -> str:
-    return source.of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 
 def _write(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:

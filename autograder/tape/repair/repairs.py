@@ -66,7 +66,7 @@ def copied_write(program: BrokenProgram, write: InPlaceWrite) -> str | None:
             "cure.data_undetected|Line {line}: a modification through .data does not increment the version "
             "counter, so backward does not detect it."
         )
-    around = (node for node in program.source.ancestors(write.statement) if isinstance(node, ast.With))
+    around = program.source.enclosing(write.statement, ast.With)
     if any(is_no_grad(item.context_expr) for block in around for item in block.items):
         return (
             "cure.no_grad|Line {line}: torch.no_grad() does not protect saved tensors from the in-place "
@@ -251,12 +251,9 @@ def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
         if search.is_almost_late():
             return
         changed, verdict = search.factory.make(failed.text), search.verdict_of(failed.text)
-        others = [
-            source
-            for source in editable_files(ProgramFactory(changed, search.factory.make), verdict)
-            if source.imported
-        ]
-        seconds = [search_of(factory, verdict) for factory in others if factory.file != search.factory.file]
+        files = editable_files(ProgramFactory(changed, search.factory.make), verdict)
+        others = (file for file in files if file.imported and file.file != search.factory.file)
+        seconds = [search_of(factory, verdict) for factory in others]
         fixes = [(second.factory, fix) for second in seconds for fix in second.find(second.factory.source, verdict)]
         if fixes:
             yield from (((search.factory, failed), second) for second in fixes)

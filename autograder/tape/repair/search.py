@@ -325,10 +325,8 @@ def knows_gradients(verdict: Verdict) -> bool:
 
 def right_derivatives(verdict: Verdict) -> dict[str, list[Any] | float]:
     """Return the correct gradients of the verdict by name; of two correct values, that of the computed loss, which a fix keeps."""
-    listed = {
-        name: gradient.true if gradient.ran is None else gradient.ran for name, gradient in verdict.gradients.items()
-    }
-    return {name: right for name, right in listed.items() if right is not None}
+    pairs = ((name, of.true if of.ran is None else of.ran) for name, of in verdict.gradients.items())
+    return {name: right for name, right in pairs if right is not None}
 
 
 def near(right: list[Any] | float, got: list[Any] | float | None) -> bool:

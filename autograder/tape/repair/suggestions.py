@@ -40,9 +40,8 @@ def _with_diff(fault: GraphFault, factory: ProgramFactory, verdict: Verdict, pro
     holder = factory_in(factory, fault.place.file)
     if holder is None:
         return fault
-    alike = [
-        other for other in verdict.graph_faults if (other.kind, other.place.file) == (fault.kind, fault.place.file)
-    ]
+    of_kind = (other for other in verdict.graph_faults if other.kind == fault.kind)
+    alike = [other for other in of_kind if other.place.file == fault.place.file]
     for text in islice(_changed_texts(EditableSource(holder.source), fault, alike), TRIED):
         seen = None if prove is None or current_budget().is_spent else prove(holder.make(text))
         is_run = seen is not None and _fixes_fault(seen, fault, verdict)

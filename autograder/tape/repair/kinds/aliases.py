@@ -8,7 +8,15 @@ from typing import Any, TypeGuard
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import NO_WRITES, InPlaceWrite, called, is_data, of_module, sole_call
+from autograder.tape.repair.inplace_finder import (
+    NO_WRITES,
+    InPlaceWrite,
+    called,
+    is_data,
+    methods_called,
+    of_module,
+    sole_call,
+)
 from autograder.tape.repair.kinds.clones import first_name
 from autograder.tape.repair.kinds.out_of_place import drop_underscores, expand_operator, fills, made
 
@@ -140,10 +148,9 @@ def require_grad_earlier(program: BrokenProgram) -> Iterator[Candidate]:
 def detach_for_numpy(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `h.numpy()` with `h.detach().numpy()`, as PyTorch's error message suggests."""
     if "Can't call numpy()" in program.verdict.error_message:
-        for node in ast.walk(program.source.tree):
-            if isinstance(node, ast.Call) and called(node) == "numpy" and isinstance(node.func, ast.Attribute):
-                at = program.source.dot(node.func)
-                yield Candidate("detach for NumPy", (Edit(at, at, ".detach()"),))
+        for method in methods_called(program.source.tree, "numpy"):
+            at = program.source.dot(method)
+            yield Candidate("detach for NumPy", (Edit(at, at, ".detach()"),))
 
 
 def remove_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
@@ -164,7 +171,7 @@ def is_no_grad(node: ast.expr) -> bool:
 
 def replace_inference_mode(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `torch.inference_mode()` with `torch.no_grad()`, whose tensors have a version counter and can be saved."""
-    for node in ast.walk(program.source.tree):
-        if isinstance(node, ast.Attribute) and node.attr == "inference_mode":
+    for node in program.source.nodes(ast.Attribute):
+        if node.attr == "inference_mode":
             end = program.source.span(node)[1]
             yield Candidate("no_grad, not inference_mode", (Edit(end - len("inference_mode"), end, "no_grad"),))

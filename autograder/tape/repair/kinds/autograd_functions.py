@@ -33,10 +33,9 @@ def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `ctx.x = x` with `ctx.save_for_backward(x)`, and save a copy if x is modified later."""
     for forward in methods(program.source, "forward", "setup_context"):
         context = (forward.args.args or [ast.arg("ctx")])[0].arg
-        assignments = (
-            node for node in program.source.nodes(ast.Assign, forward) if isinstance(node.targets[0], ast.Attribute)
-        )
-        stashes = [node for node in assignments if ast.unparse(node.targets[0]).startswith(f"{context}.")]
+        targets = [(node, node.targets[0]) for node in program.source.nodes(ast.Assign, forward)]
+        attributes = ((node, target) for node, target in targets if isinstance(target, ast.Attribute))
+        stashes = [node for node, target in attributes if ast.unparse(target).startswith(f"{context}.")]
         if not stashes:
             continue
         for copy in ("", ".clone()"):

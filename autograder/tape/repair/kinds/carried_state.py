@@ -9,7 +9,7 @@ from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import calls_of
+from autograder.tape.repair.inplace_finder import calls_of, methods_called
 from autograder.tape.repair.kinds.order import calls_backward, needed_for
 from autograder.tape.repair.names_in_code import carried_names, names_bound, names_loaded, paths_in
 
@@ -55,10 +55,10 @@ def of_loops(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     Then yield all of them together, because each alone may leave the error. Yield also the lists to which it appends a value.
     """
     for loop in training_loops(source):
-        for call in calls_of(loop, "append"):
-            if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
-                kept = call.func.value.id
-                yield kept, (source.insert_after(loop.body[-1], f"{kept}[-1] = {kept}[-1].detach()"),)
+        for method in methods_called(loop, "append"):
+            if isinstance(method.value, ast.Name):
+                values = method.value.id
+                yield values, (source.insert_after(loop.body[-1], f"{values}[-1] = {values}[-1].detach()"),)
         names = carried_names(loop)
         for name in names:
             for text in detached(name):
@@ -188,6 +188,5 @@ def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
     """Return the names whose values with history the statement uses, without called functions."""
     loaded = [name for name in source.nodes(ast.Name, statement) if isinstance(name.ctx, ast.Load)]
     used = ((name, source.parents[name]) for name in loaded)
-    return [
-        name for name, user in used if vars(user).get("func") is not name and vars(user).get("attr") not in CONSTANT
-    ]
+    others = ((name, user) for name, user in used if getattr(user, "func", None) is not name)
+    return [name for name, user in others if getattr(user, "attr", None) not in CONSTANT]

@@ -185,8 +185,7 @@ def single_views(source: EditableSource, node: ast.Call) -> str:
 
 def taken_by_index(source: EditableSource, loop: ast.comprehension | ast.For) -> Iterator[Candidate]:
     """Yield the changes that iterate over indices of a tensor instead of its rows. A computed tensor gets a name."""
-    around = [node for node in source.ancestors(loop.iter) if isinstance(node, ast.stmt)]
-    block = next((outer for outer in around if isinstance(outer, ast.With)), around[0])
+    block = [*source.enclosing(loop.iter, ast.With), *source.enclosing(loop.iter, ast.stmt)][0]
     is_zip = isinstance(loop.iter, ast.Call) and called(loop.iter) in ("zip", "enumerate")
     for rows in loop.iter.args if is_zip else [loop.iter]:  # type: ignore[attr-defined]
         is_named = isinstance(rows, ast.Name | ast.Attribute | ast.Subscript)
@@ -199,8 +198,7 @@ def taken_by_index(source: EditableSource, loop: ast.comprehension | ast.For) ->
 def with_header(source: EditableSource, node: ast.AST, edits: Edits) -> Iterator[Candidate]:
     """Yield a change, without the `with torch.no_grad():` around it if there is one."""
     kind = "take each part as a view of its own"
-    around = [node for node in source.ancestors(node) if isinstance(node, ast.With)]
-    for block in around[:1]:
+    for block in source.enclosing(node, ast.With)[:1]:
         if "no_grad" in source.of(block.items[0].context_expr):
             yield Candidate(kind, (*source.remove_header(block), *edits))
     yield Candidate(kind, edits)

@@ -10,7 +10,7 @@ from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls_of
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls_of, methods_called, owner
 
 SUMMED = Message("change.added_up|The gradients of all its elements are added up.")
 
@@ -84,10 +84,9 @@ def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
         if called(call) == "zero_grad" and call.keywords:
             end = program.source.span(call.func)[1]
             yield Candidate("set the gradient to None", (Edit(end, program.source.span(call)[1], "()"),))
-        owner = call.func.value if called(call) == "zero_" and isinstance(call.func, ast.Attribute) else None
-        if isinstance(owner, ast.Attribute) and owner.attr == "grad":
-            text = f"{program.source.of(owner)} = None"
-            yield Candidate("set the gradient to None", (program.source.replace(call, text),))
+        zeroed = owner(program.source, call) if called(call) == "zero_" else ""
+        if zeroed.endswith(".grad"):
+            yield Candidate("set the gradient to None", (program.source.replace(call, f"{zeroed} = None"),))
 
 
 def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
@@ -102,9 +101,9 @@ def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
 def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `y.backward()` of a non-scalar with `y.sum().backward()`, which equals backward with a gradient of ones."""
     lines = program.error_lines if "only for scalar outputs" in program.verdict.error_message else []
-    for call in calls_of(program.source.tree, "backward"):
-        if call.lineno in lines and isinstance(call.func, ast.Attribute):
-            at = program.source.dot(call.func)
+    for method in methods_called(program.source.tree, "backward"):
+        if method.lineno in lines:
+            at = program.source.dot(method)
             yield Candidate("backward from a sum", (Edit(at, at, ".sum()"),), SUMMED)
 
 

@@ -10,8 +10,8 @@ from itertools import islice, takewhile
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource
-from autograder.tape.repair.inplace_finder import called, called_in, calls_of, sole_call
+from autograder.tape.repair.edits import BLOCKS, Edit, EditableSource
+from autograder.tape.repair.inplace_finder import called, called_in, calls_of, methods_called, sole_call
 from autograder.tape.repair.names_in_code import carried_names, names_bound, names_loaded
 
 KIND = translatable("both losses backward before either step")
@@ -29,11 +29,10 @@ def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
                 between = later[: later.index(last)]
                 carried = [node for node in between if clears(node) or isinstance(node, MADE)]
                 yield from moved_up(source, first, [*carried, last])
-                steps = [
-                    node for node in movable(program) if node in block and step.lineno <= node.lineno < last.lineno
-                ]
-                moved = "\n".join(source.dedented(other) for other in steps or [step])
-                removed = tuple(map(source.delete, steps or [step]))
+                here = (node for node in movable(program) if node in block)
+                steps = [node for node in here if step.lineno <= node.lineno < last.lineno] or [step]
+                moved = "\n".join(map(source.dedented, steps))
+                removed = tuple(map(source.delete, steps))
                 for restricted in with_inputs(source, last):  # that the following step trains
                     yield Candidate(KIND, (*removed, restricted, source.insert_after(last, moved)))
 
@@ -66,10 +65,9 @@ def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) ->
 
 def with_inputs(source: EditableSource, last: ast.stmt, steps: int = 1) -> Iterator[Edit]:
     """Yield the edits that restrict a backward call to the inputs that one of the following steps trains."""
-    later = [call for statement in (last, *source.after(last)) for call in calls_of(statement, "step")]
+    later = [method for statement in (last, *source.after(last)) for method in methods_called(statement, "step")]
     for call in calls_of(last, "backward"):
-        following = (step.func for step in later if step.lineno > call.lineno and isinstance(step.func, ast.Attribute))
-        for method in islice(following, steps):
+        for method in islice((step for step in later if step.lineno > call.lineno), steps):
             inputs = f'inputs=[p for group in {source.of(method.value)}.param_groups for p in group["params"]]'
             yield source.add_argument(call, inputs)
 
@@ -180,10 +178,8 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
             yield Candidate("move the write after backward", edits)
         steps = "step" in called_in(statement)
         around = program.source.loops(statement) if not steps else []
-        for loop in around:
-            inner = [
-                outer for outer in around if loop in program.source.ancestors(outer) and isinstance(outer, ast.For)
-            ]
+        for number, loop in enumerate(around):
+            inner = (outer for outer in around[:number] if isinstance(outer, ast.For))
             is_bound = any(names_bound(outer.target) & names_loaded(statement) for outer in inner)
             if not is_bound and any(map(calls_backward, loop.body)):
                 holder = program.source.parents[statement]
@@ -197,9 +193,8 @@ def after_its_step(source: EditableSource, moving: ast.stmt, last: ast.stmt) -> 
     """Return the statement after which to move: a backward, or its step, if the moved ones clear the same gradients."""
     cleared = {source.of(call.func).replace("zero_grad", "step") for call in calls_of(moving, "zero_grad")}
     following = takewhile(lambda node: not calls_backward(node), source.after(last))
-    return next(
-        (node for node in following for call in calls_of(node, "step") if source.of(call.func) in cleared), last
-    )
+    steps = ((node, source.of(call.func)) for node in following for call in calls_of(node, "step"))
+    return next((node for node, method in steps if method in cleared), last)
 
 
 def movable(program: BrokenProgram) -> list[ast.stmt]:
@@ -223,9 +218,7 @@ def right_before_backward(source: EditableSource) -> list[ast.stmt]:
 def followed_by_backward(source: EditableSource, statement: ast.stmt) -> list[tuple[ast.stmt, ast.stmt]]:
     """Return each movable statement (this one or a block around it) with the statements after it that call backward."""
     scope = source.scope(statement)
-    around = [
-        outer for outer in source.ancestors(statement) if isinstance(outer, ast.stmt) and source.scope(outer) is scope
-    ]
+    around = [outer for outer in source.enclosing(statement, ast.stmt) if source.scope(outer) is scope]
     return [(inner, other) for inner in [statement, *around] for other in source.after(inner) if calls_backward(other)]
 
 
@@ -247,11 +240,8 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
     """Compute a loss again for its second backward: directly before it, or at the start of the loop or function."""
     source = program.source
     for last in program.at(program.error_lines) if "second time" in program.verdict.error_message else ():
-        holders = [
-            outer for outer in source.ancestors(last) if isinstance(outer, ast.For | ast.While | ast.FunctionDef)
-        ]
         carried = {name for loop in source.loops(last) for name in carried_names(loop)}
-        for place in [last, *(holder.body[0] for holder in holders)]:
+        for place in [last, *(outer.body[0] for outer in source.ancestors(last) if isinstance(outer, BLOCKS))]:
             yield from computed_before(source, place, last, "forward again for each backward", carried)
 
 
@@ -302,9 +292,8 @@ def creates_state(source: EditableSource, statement: ast.Assign) -> bool:
     text = source.of(statement)
     value = statement.value
     is_maker = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and not (value.args or value.keywords)
-    return (
-        is_maker or text.endswith(("[]", "{}")) or any(word in text for word in ("requires_grad", "Parameter", "optim"))
-    )
+    is_state = any(word in text for word in ("requires_grad", "Parameter", "optim"))
+    return is_maker or is_state or text.endswith(("[]", "{}"))
 
 
 def leading_to(program: BrokenProgram, last: ast.stmt) -> str:
@@ -327,11 +316,7 @@ def uses_saved(program: BrokenProgram, statement: ast.stmt) -> bool:
     names = {getattr(program.source.scope(saver), "name", None) for saver, _ in program.saving_statements} - {None}
     is_hidden = "forward" in names or any(harm.saved_at.file != program.file for harm in program.verdict.harms)
     called_here = called_in(statement)
-    defined = {
-        definition.name
-        for definition in program.source.statements()
-        if isinstance(definition, ast.FunctionDef | ast.ClassDef)
-    }
+    defined = {node.name for node in program.source.statements() if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     others = names_loaded(statement) - defined - SIDE_EFFECTS
     return bool(called_here & names) or (is_hidden and bool(called_here & others))
 

@@ -170,9 +170,7 @@ def switch_off(source: EditableSource, statement: ast.stmt, call: ast.Call) -> E
     """Return the edits that set `inplace=False` and assign the unused result of a function to the name of its argument."""
     named = [keyword.value for keyword in call.keywords if keyword.arg == "inplace"]
     given = named or (call.args if called(call) in ("ReLU", "ReLU6", "SiLU") else [])
-    switches = [
-        source.replace(value, "False") for value in given if isinstance(value, ast.Constant) and value.value is True
-    ]
+    switches = [source.replace(value, "False") for value in given if getattr(value, "value", None) is True]
     lost = switches and called(call)[:1].islower() and call.args
     return (*(bind_result(source, statement, call, call.args[0]) if lost else ()), *switches)
 
@@ -190,11 +188,9 @@ def bind_result(source: EditableSource, statement: ast.stmt, call: ast.Call, tar
 
 def remove_keyword(source: EditableSource, call: ast.Call, keyword: ast.keyword) -> Edit:
     """Return the edit that removes the keyword and the comma before it from the call."""
-    earlier = [
-        source.span(node)[1] for node in [*call.args, *call.keywords] if source.span(node) < source.span(keyword)
-    ]
-    start = max(earlier, default=source.span(keyword)[0])
-    return Edit(start, source.span(keyword)[1], "")
+    start, stop = source.span(keyword)
+    spans = map(source.span, [*call.args, *call.keywords])
+    return Edit(max((end for begin, end in spans if begin < start), default=start), stop, "")
 
 
 def rebind_masked(program: BrokenProgram) -> Iterator[Candidate]:

@@ -295,9 +295,8 @@ class IntendedRun(TrialRun):
         below = {following for node in nodes - common for following, _ in node.next_functions}
         # A leaf that only the new part reads, as the discriminator's between two losses of a GAN, has its present value.
         modified = [leaf for leaf, key in pairs if any(seen.get(id(leaf), key) != key for _, seen in earlier)]
-        read_by_both = set(
-            map(id, leaves_among((), [following for node in common for following, _ in node.next_functions]))
-        )
+        followers = [following for node in common for following, _ in node.next_functions]
+        read_by_both = set(map(id, leaves_among((), followers)))
         stale = [leaf for leaf in modified if id(leaf) in read_by_both]
         read = set(map(id, leaves_among((), below)))
         only_common = [leaf for leaf in stale if id(leaf) not in read]

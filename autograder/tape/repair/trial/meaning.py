@@ -80,11 +80,10 @@ class Reference:
             return True
         if self.stopped_early:
             return False
-        calls = self.known_calls(trial)
-        given = calls is not None and all(
-            intended.raised or all_in(intended.gradients, now.gradients) for intended, now in calls
-        )
-        return given and self.keeps_updates(trial)
+        if (calls := self.known_calls(trial)) is None:
+            return False
+        given = (intended.raised or all_in(intended.gradients, now.gradients) for intended, now in calls)
+        return all(given) and self.keeps_updates(trial)
 
     def changes_wrong_gradients(self, trial: TrialRun) -> bool:
         """Return whether the first call with wrong gradients has the intended loss in a run, but other gradients, not more of them wrong.

@@ -77,9 +77,8 @@ class LiveFunctions:
         self._outside = _outside(source)
         self._keys = {_position(code): key for key, code in _codes(source, file).items()}
         # `gc.get_objects` contains all functions: globals, methods, closures, and decorated functions.
-        self.functions = [
-            function for function in gc.get_objects() if type(function) is types.FunctionType and self._key(function)
-        ]
+        functions = (item for item in gc.get_objects() if type(item) is types.FunctionType)
+        self.functions = [function for function in functions if self._key(function)]
 
     def _key(self, function: types.FunctionType) -> _Key | None:
         code = function.__code__

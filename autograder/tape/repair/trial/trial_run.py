@@ -124,11 +124,8 @@ class TrialRun(Listener):
         # In a run that ended early, perhaps before an update that a fix moves, the last call's loss shows its leaves' values.
         shown = {leaf for leaf, _ in self.calls[-1].given} if self.is_cut and self.calls else set()
         self.trained = [snapshot(leaf) for key, leaf in self.reached.items() if key not in shown]
-        left = {
-            key: snapshot(leaf.grad)
-            for key, leaf in self.reached.items()
-            if leaf.grad is not None and self.counts(leaf)
-        }
+        given = {key: leaf.grad for key, leaf in self.reached.items() if leaf.grad is not None and self.counts(leaf)}
+        left = {key: snapshot(gradient) for key, gradient in given.items()}
         self.left, self.settled = list(left.values()), [value for key, value in left.items() if key not in shown]
         self.cut = set(self.reached) if self.is_cut else set()
         self.unreached = {name for name, parameter in self.parameters.items() if parameter not in self.reached}
