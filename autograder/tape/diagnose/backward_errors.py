@@ -65,9 +65,8 @@ def _backward_of(evidence: Evidence, name: str) -> Place | None:
     """Return the line of the backward of a class with this name, or None if the program has none."""
     classes = ((file, node) for file, node in evidence.nodes(ast.ClassDef) if node.name == name)
     methods = ((file, method) for file, node in classes for method in node.body if isinstance(method, ast.FunctionDef))
-    return next(
-        (Place(file, method.lineno, "def backward") for file, method in methods if method.name == "backward"), None
-    )
+    places = (Place(file, method.lineno, "def backward") for file, method in methods if method.name == "backward")
+    return next(places, None)
 
 
 CUSTOM_BACKWARD = FaultKind("gradients of a custom backward", _custom_backward)
@@ -185,9 +184,7 @@ def _unused(state: RunState, call: StartedBackward) -> GraphFault | None:
 
 def _constant(state: RunState, call: StartedBackward, first: EarlierGradient, target: TrackedTensor) -> GraphFault:
     """Return the fault of a second derivative of something linear."""
-    known = _first_derivative(state, call, first) | {
-        "name": name_of(state, [target], Message("target.input|the input"))
-    }
+    name = name_of(state, [target], Message("target.input|the input"))
     change = (
         "target.zeros|If a second derivative of zero is right, pass materialize_grads=True (it gives zeros) or "
         "allow_unused=True (it gives None)."
@@ -197,7 +194,7 @@ def _constant(state: RunState, call: StartedBackward, first: EarlierGradient, ta
     return UNUSED_TARGET.at(
         call.place,
         "target.linear|{slope}, which {earlier} computed, is the derivative of something linear (or piecewise linear) "
-        "in {name}: it does not depend on {name}.", change, **known,
+        "in {name}: it does not depend on {name}.", change, **_first_derivative(state, call, first), name=name,
     )  # fmt: skip
 
 

@@ -224,18 +224,15 @@ class CompiledEvidence(Evidence):
     @cached_property
     def noise(self) -> float:
         """The largest absolute value that may be the rounding error of a zero, such as the gradient of a bias before a batch norm."""
-        known = [gradient for call in (*self.got.calls, *self.true.calls) for gradient in call.values()]
-        return ROUNDING * max(
-            (float(gradient.abs().max()) for gradient in known if gradient is not None and gradient.numel()),
-            default=0.0,
-        )
+        gradients = (gradient for call in (*self.got.calls, *self.true.calls) for gradient in call.values())
+        largest = (float(gradient.abs().max()) for gradient in gradients if gradient is not None and gradient.numel())
+        return ROUNDING * max(largest, default=0.0)
 
     def differs(self, got: object, true: object) -> bool:
         """Return whether a compiled and a correct gradient differ."""
-        tiny = all(
-            isinstance(gradient, torch.Tensor) and not (gradient.abs() > self.noise).any() for gradient in (got, true)
-        )
-        return not tiny and super().differs(got, true)
+        pair = [gradient for gradient in (got, true) if isinstance(gradient, torch.Tensor)]
+        is_noise = len(pair) == 2 and not any((gradient.abs() > self.noise).any() for gradient in pair)
+        return not is_noise and super().differs(got, true)
 
 
 def _comparable(problem: Problem | None) -> Problem | None:

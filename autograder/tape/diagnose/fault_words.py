@@ -239,9 +239,8 @@ def _variables(tree: ast.Module, line: int) -> frozenset[str]:
 
 def and_more(names: Sequence[str], other: str) -> str:
     """Return the best of several names and the number of the others, or `other` if none of them is in the program."""
-    first = next(
-        (name for name in sorted(names, key=lambda name: name.startswith("self.")) if name[:5] != "leaf "), other
-    )
+    ordered = sorted(names, key=lambda name: name.startswith("self."))
+    first = next((name for name in ordered if name[:5] != "leaf "), other)
     if len(names) > 1 and first != other:
         return Message("tensor.and_more|{name} and {count} more", name=first, count=len(names) - 1)
     return first
@@ -255,9 +254,8 @@ def tensors_of(
     flow, steps = state.flow, state.flow.steps
     held = {*flow.optimized, *steps.unoptimized} - {*steps.trained, *steps.frozen} if flow.calls else set()
     untrained = held - {number for number in flow.reached if number not in steps.unoptimized}
-    return tuple(
-        FaultyTensor(name, state.made_at(tensor), lost, read, tensor.id in untrained) for name, tensor in named.items()
-    )
+    pairs = named.items()
+    return tuple(FaultyTensor(name, state.made_at(leaf), lost, read, leaf.id in untrained) for name, leaf in pairs)
 
 
 def reached_elsewhere(evidence: Evidence) -> set[tuple[int, ...]]:

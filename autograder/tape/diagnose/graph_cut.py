@@ -42,6 +42,7 @@ from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 _SUM = re.compile("(Add|Sub|Rsub)Backward")
 _SCALED = re.compile("(Mul|Div|Neg|Mean|Sum)Backward")
+_CONVERSIONS = ("numpy", "__array__", "tolist", "item", "__float__")
 _NO_BACKWARD = re.compile("'(float|int|numpy.*)' object has no attribute 'backward'")
 NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 to 2.15
 
@@ -76,9 +77,8 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
                 "cut.reaches_no_parameter|backward at {place} ends there and reaches no parameter.",
                 place=line_of(call.place, cut.place.file),
             )
-            new_leaf = next(
-                (flow.cuts.new_leaves[root.id] for root in call.roots if root.id in flow.cuts.new_leaves), cut.place
-            )
+            made = (flow.cuts.new_leaves[root.id] for root in call.roots if root.id in flow.cuts.new_leaves)
+            new_leaf = next(made, cut.place)
             if new_leaf != cut.place:
                 hides = Message(
                     "cut.new_leaf_hides|They become a new leaf at {place}, which hides the error.",
@@ -119,9 +119,7 @@ def _number_backward(evidence: Evidence, error: str) -> Iterator[GraphFault]:
 
 def _last_cut(state: RunState, before: Place) -> Cut | None:
     """Return the last line above a backward call that converted a tensor to an array or a number, which autograd cannot follow."""
-    cuts = [
-        cut for cut in state.flow.cuts.all.values() if cut.how in ("numpy", "__array__", "tolist", "item", "__float__")
-    ]
+    cuts = [cut for cut in state.flow.cuts.all.values() if cut.how in _CONVERSIONS]
     above = [cut for cut in cuts if cut.place.file == before.file and cut.place.line <= before.line]
     return above[-1] if above else None
 
@@ -355,11 +353,9 @@ def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
     state, flow = evidence.state, evidence.state.flow
     for cut, sums in flow.cuts.terms.values():
         above = [state.tensors.all[number] for number in leaves_above(state, cut)]
-        leaves = {tracked.id for tracked in above if tracked.leaf}
-        is_term = leaves <= flow.optimized.keys() and any(
-            tracked.leaf and math.prod(tracked.shape) > 1 for tracked in above
-        )
-        places = (_where_constant(evidence, call, cut, sums, leaves) for call in flow.calls) if is_term else iter(())
+        leaves = {tracked.id: tracked for tracked in above if tracked.leaf}
+        is_term = leaves.keys() <= flow.optimized.keys() and any(math.prod(leaf.shape) > 1 for leaf in leaves.values())
+        places = (_where_constant(evidence, call, cut, sums, {*leaves}) for call in flow.calls) if is_term else iter(())
         if (place := next(filter(None, places), None)) is not None:
             term = (
                 "cut.detached_term|the term that {place} adds to a loss is computed from them, so it does not change "
@@ -427,9 +423,8 @@ def _is_summand(node: ast.AST, statement: ast.AST, with_graph: set[str]) -> bool
     is_added = False
     while isinstance(parent := parents.get(node), ast.BinOp | ast.AugAssign):
         other = parent.right if isinstance(parent, ast.BinOp) and parent.left is node else getattr(parent, "left", None)
-        is_constant = (
-            isinstance(other, ast.Constant | ast.Name | ast.Attribute) and ast.unparse(other) not in with_graph
-        )
+        is_value = isinstance(other, ast.Constant | ast.Name | ast.Attribute)
+        is_constant = is_value and ast.unparse(other) not in with_graph  # type: ignore[arg-type]
         if isinstance(parent.op, ast.Add | ast.Sub):
             is_added = True
         elif not (isinstance(parent.op, ast.Mult | ast.Div) and is_constant):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from autograder.locale.messages import Message
@@ -116,9 +117,8 @@ def _modified_below(state: RunState, top: GraphNode) -> WriteEvent | None:
     """Return the last modification of a tensor that the graph of a node saved, which a kept graph would raise an error for."""
     below = state.graph.below([top.id])
     saved = [save for save in state.graph.saves if save.node.id in below]
-    modified = (
-        write for save in saved for write in state.writes[save.writes_before :] if save.counter in write.counters
-    )
+    later = ((save, write) for save in saved for write in state.writes[save.writes_before :])
+    modified = (write for save, write in later if save.counter in write.counters)
     return max(modified, key=lambda write: write.index, default=None)
 
 
@@ -162,9 +162,7 @@ def _carried_fault(
     rounds = sum(step.place == carried.place for step in state.finished_steps)
     if effect == STALE and rounds == 1:
         change = "backward.compute_before_each|Compute it again before each backward."
-    elif (
-        name.replace(".", "_").isidentifier() and name.partition(".")[0] in known and not _is_bound_anew(state, carried)
-    ):
+    elif re.fullmatch(r"[\w.]+", name) and name.partition(".")[0] in known and not _is_bound_anew(state, carried):
         change = (
             "backward.compute_or_detach|Compute it again in each iteration, or cut its history before the next one: "
             "`{name} = {name}.detach()`."

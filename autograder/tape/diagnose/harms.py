@@ -110,10 +110,8 @@ def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm
     state = evidence.state
     saves = list(dict.fromkeys(state.consumed))
     if evidence.outcome == "raises-backward":
-        raised = evidence.raised_nodes
-        saves = sorted(
-            (save for save in saves if save.call == state.calls - 1), key=lambda save: save.node.id not in raised
-        )
+        raised, of_last = evidence.raised_nodes, (save for save in saves if save.call == state.calls - 1)
+        saves = sorted(of_last, key=lambda save: save.node.id not in raised)
     for save in saves:
         if save.stale == stale and (stale or save.used) and (writes := writes_into(state, save)):
             # On the device `meta`, values cannot be read, so they may have changed.

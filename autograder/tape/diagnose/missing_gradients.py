@@ -36,8 +36,10 @@ COPY = "leaf.copy_in_place|Modify the leaf in place, under torch.no_grad(): `{na
 def _lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad or is not used."""
     for name, place, regained in _rebound(evidence.state):
-        new = _assigned(statement_at(evidence.trees, place), name)
-        if new is None:
+        statement = statement_at(evidence.trees, place)
+        new = getattr(statement, "value", None)
+        is_assigned = isinstance(statement, ast.Assign) and [*map(ast.unparse, statement.targets)] == [name]
+        if not is_assigned or not isinstance(new, ast.BinOp):
             continue
         tree = evidence.trees[place.file]
         text, is_own = ast.unparse(new), ast.unparse(new.left) in (name, f"{name}.data")
@@ -68,13 +70,6 @@ def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
                 bound[key] = new
             if old is not None and new is not None and step.place is not None and state.tensors.all[old].leaf:
                 yield change.name, step.place, state.tensors.all[new].leaf
-
-
-def _assigned(statement: ast.stmt | None, name: str) -> ast.BinOp | None:
-    """Return the value of a statement `name = … + …`, with any operator, or None for another statement."""
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
-        return None
-    return statement.value if [ast.unparse(target) for target in statement.targets] == [name] else None
 
 
 def _is_unused(tree: ast.Module, name: str, line: int) -> bool:
@@ -127,10 +122,9 @@ def _missing(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _only_clears(tree: ast.Module | None, line: int) -> bool:
     """Return whether a line is in the test of an `if` statement that only clears a `.grad` or prints it."""
-    tested = [
-        guard for guard in around(tree, ast.If, line) if guard.test.lineno <= line <= (guard.test.end_lineno or line)
-    ]
-    texts = [ast.unparse(statement) for guard in tested for statement in guard.body]
+    guards = ((guard.test, guard.body) for guard in around(tree, ast.If, line))
+    bodies = [body for test, body in guards if test.lineno <= line <= (test.end_lineno or line)]
+    texts = [ast.unparse(statement) for body in bodies for statement in body]
     uses = [text for text in texts if ".grad" in text]
     return bool(uses) and all(_CLEARS.search(text) for text in uses)
 

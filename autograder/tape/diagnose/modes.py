@@ -63,9 +63,8 @@ def _not_read(evidence: Evidence) -> Iterator[GraphFault]:
             place, effect, "setting.call|Call the method instead: `{owner}.requires_grad_({value})`.",
             owner=setting[1], name=setting[2], value=setting[3],
         )  # fmt: skip
-    detached = {
-        (cut.place.file, cut.place.line) for cut in evidence.state.flow.cuts.all.values() if cut.how == "detach"
-    }
+    cuts = (cut.place for cut in evidence.state.flow.cuts.all.values() if cut.how == "detach")
+    detached = {(place.file, place.line) for place in cuts}
     for file, node in evidence.nodes(ast.Expr):
         code = ast.unparse(node)
         if (file, node.lineno) in detached and (named := _DETACHED.fullmatch(code)):
@@ -126,10 +125,8 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
         held = None if leaf is None else state.flow.optimized.get(leaf)
         if held is None:
             continue
-        recorded = enumerate(
-            state.visited, len(state.flow.calls) - len(state.visited)
-        )  # `steps` counts these calls only
-        calls = [number for number, visited in recorded if node.id in visited]
+        before = len(state.visited) - len(state.flow.calls)  # `steps` counts only the calls after these
+        calls = [number for number, visited in enumerate(state.visited, -before) if node.id in visited]
         if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step, _ in steps):
             continue
         place = _autocast_around(trees.get(node.place.file), node.place) or node.place

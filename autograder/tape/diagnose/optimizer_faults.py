@@ -126,10 +126,9 @@ def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
         within = functions[-1] if functions else evidence.trees.get(place.file)
         if scaler is None or within is None:
             continue
-        below = (
-            node for node in ast.walk(within) if isinstance(node, ast.Expr | ast.Assign) and node.lineno > place.line
-        )
-        later = [(node.lineno, ast.unparse(node)) for node in sorted(below, key=lambda node: node.lineno)]
+        lines = [node for node in ast.walk(within) if isinstance(node, ast.Expr | ast.Assign)]
+        lines = sorted((node for node in lines if node.lineno > place.line), key=lambda node: node.lineno)
+        later = [(node.lineno, ast.unparse(node)) for node in lines]
         step = next((text for _, text in later if text.startswith(f"{scaler[1]}.step(")), "")
         number, clip = next((pair for pair in later if re.search(r"clip_grad_|unscale_\(|\.step\(", pair[1])), (0, ""))
         if step and "clip_grad_" in clip:
@@ -147,10 +146,9 @@ def _clipped_late(evidence: Evidence) -> Iterator[GraphFault]:
     ran = [place for place in flow.present if "clip_grad_" in place.text]
     for file, block in evidence.nodes(ast.For, ast.While, ast.FunctionDef) if ran else ():
         body = vars(block)["body"]
-        texts = [ast.unparse(statement) for statement in body]
-        fills, steps, clips = (
-            [at for at, text in enumerate(texts) if word in text] for word in (".backward(", ".step()", "clip_grad_")
-        )
+        texts = [*enumerate(map(ast.unparse, body))]
+        words = (".backward(", ".step()", "clip_grad_")
+        fills, steps, clips = ([at for at, text in texts if word in text] for word in words)
         is_plain = not any(hasattr(body[at], "body") for at in (*fills, *steps))
         if not (is_plain and len(clips) == 1 and fills and steps and fills[-1] < steps[0] <= steps[-1] < clips[0]):
             continue

@@ -186,11 +186,7 @@ RULES = (
 
 def _broken_rules(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that broke a rule of autograd."""
-    problem, error, call = (
-        evidence.runs.plain.problem,
-        evidence.error_message,
-        evidence.state.flow.last_call,
-    )
+    problem, error, call = evidence.runs.plain.problem, evidence.error_message, evidence.state.flow.last_call
     at = problem.place(evidence.file) if problem else None
     if problem is None or at is None or REFUSED_TENSOR.found(evidence):
         return

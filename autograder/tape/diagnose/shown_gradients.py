@@ -180,9 +180,8 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
     """
     effect = evidence.runs.untracked_effect
     is_twice = has_uncompared_derivatives(evidence)
-    unchecked = {
-        f"{check.name}Backward" for check in effect.own_functions if is_twice or check.found.answer != "derivative"
-    }
+    checks = (check for check in effect.own_functions if is_twice or check.found.answer != "derivative")
+    unchecked = {f"{check.name}Backward" for check in checks}
     if not unchecked or evidence.outcome != "correct" or effect.taken:
         return set()
     graph = evidence.state.graph

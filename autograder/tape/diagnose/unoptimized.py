@@ -203,15 +203,11 @@ def _used_otherwise(evidence: Evidence) -> set[int]:
     others = {number: leaf for number, leaf in steps.unoptimized.items() if number not in steps.attributes}
     entering = {number for number, leaf in others.items() if not leaf.parameter and _enters_layer(state, leaf)}
     # a line that copies the state of another module into this one may run only later, such as in every thousandth step
-    loads = [node for _, node in evidence.nodes(ast.Call) if getattr(node.func, "attr", "") == "load_state_dict"]
-    copied = {
-        _PATH.findall(ast.unparse(call.func))[-2]
-        for call in loads
-        if "state_dict()" in "".join(map(ast.unparse, call.args))
-    }
-    follow = {
-        number for number, leaf in steps.unoptimized.items() if copied & {*_PATH.findall(state.name_of(leaf) or "")}
-    }
+    calls = (call for _, call in evidence.nodes(ast.Call) if getattr(call.func, "attr", "") == "load_state_dict")
+    loads = (call for call in calls if "state_dict()" in "".join(map(ast.unparse, call.args)))
+    copied = {_PATH.findall(ast.unparse(call.func))[-2] for call in loads}
+    names = {number: state.name_of(leaf) or "" for number, leaf in steps.unoptimized.items()}
+    follow = {number for number, name in names.items() if copied.intersection(_PATH.findall(name))}
     return steps.read | asked | updated | entering | follow
 
 
@@ -225,17 +221,10 @@ def _enters_layer(state: RunState, leaf: TrackedTensor) -> bool:
     while stack:
         node = stack.pop()
         for consumer in node.consumers if node.id not in seen else ():
-            others = [node_before for node_before in _inputs(state, consumer) if node_before is not node]
-            below = [
-                *others,
-                *(
-                    node_before
-                    for other in others
-                    if _TRANSPOSED.match(other.name)
-                    for node_before in _inputs(state, other)
-                ),
-            ]
-            if not any(node_below.tensor in state.flow.optimized and not node_below.inputs for node_below in below):
+            below = [other for other in _inputs(state, consumer) if other is not node]
+            transposed = [other for other in below if _TRANSPOSED.match(other.name)]
+            below += [inner for other in transposed for inner in _inputs(state, other)]
+            if not any(other.tensor in state.flow.optimized and not other.inputs for other in below):
                 stack.append(consumer)
             elif _LAYER.match(consumer.name):
                 return True
@@ -250,9 +239,8 @@ def notes_on_parts(evidence: Evidence) -> Iterator[str]:
     known = flow.steps.read | flow.optimized.keys() | {asked.id for call in flow.calls for asked in call.asked}
     known |= flow.steps.unoptimized.keys()  # a fault reports these
     for place, tensors in flow.steps.beside.items():
-        if missed := [
-            tensor for tensor in tensors if tensor.parameter and tensor.id not in known and tensor.memory not in by_hand
-        ]:
+        others = (tensor for tensor in tensors if tensor.parameter and tensor.id not in known)
+        if missed := [tensor for tensor in others if tensor.memory not in by_hand]:
             text = Message(
                 "note.part_of_module|at this step, no optimizer holds {names}, although backward computes a gradient, and "
                 "one holds other parameters of the same module. Pass all parameters that should be trained.",

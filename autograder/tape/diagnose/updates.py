@@ -31,9 +31,8 @@ def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
         if steps[0].has_rate:
             effect = "optimizer.no_step_changes|no step that was recorded changes {names}, although its gradient is not zero."
             change = "optimizer.write|Write the new values into the parameters in place, under torch.no_grad()."
-        yield NO_EFFECT.about(
-            evidence.state, steps[0].parameters, steps[0].place, effect, change, nameless=ITS_PARAMETERS
-        )
+        leaves, place = steps[0].parameters, steps[0].place
+        yield NO_EFFECT.about(evidence.state, leaves, place, effect, change, nameless=ITS_PARAMETERS)
     yield from _not_stored(evidence)
 
 

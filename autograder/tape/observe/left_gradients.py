@@ -261,9 +261,8 @@ class LeftGradients:
 
     def _note_cleared(self, filled: list[int], here: Place) -> None:
         """Note the smallest number of calls whose gradients of a parameter were cleared before this step."""
-        counts = [
-            (self._cleared.get(leaf, 0), self._calls[self._inside[leaf][-1]]) for leaf in filled if leaf in self._inside
-        ]
+        last = {leaf: self._calls[self._inside[leaf][-1]] for leaf in filled if leaf in self._inside}
+        counts = [(self._cleared.get(leaf, 0), call) for leaf, call in last.items()]
         if counts:
             self.cleared.setdefault(here, Counter())[min(counts, key=lambda count: count[0])] += 1
 

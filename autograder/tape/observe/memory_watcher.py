@@ -46,10 +46,8 @@ class MemoryWatcher:
 
     def forget_released(self) -> None:
         """Drop the storages with a foreign alias that no graph reaches any more."""
-        storages = self._foreign.items()
-        self._foreign = {
-            number: storage for number, storage in storages if storage.alive() and self.state.is_reached(storage)
-        }
+        living = {number: storage for number, storage in self._foreign.items() if storage.alive()}
+        self._foreign = {number: storage for number, storage in living.items() if self.state.is_reached(storage)}
         self._most_foreign = max(MANY_FOREIGN, 2 * len(self._foreign))
 
     def has_foreign(self) -> bool:

@@ -60,11 +60,8 @@ class TrackedSave:
 
     def read(self) -> torch.Tensor | None:
         """Return the current tensor, or None if it was freed."""
-        return (
-            self.tensor_or_reference()
-            if isinstance(self.tensor_or_reference, weakref.ref)
-            else self.tensor_or_reference
-        )
+        tensor = self.tensor_or_reference
+        return tensor() if isinstance(tensor, weakref.ref) else tensor
 
     def differs(self) -> bool:
         """Return whether its values differ from the saved ones."""

@@ -81,9 +81,8 @@ class Observer(Listener):
         self.links = Links(state, self.watcher)
         self.variables = Variables(state, self.links, self.writes)
         self.backwards = BackwardWatcher(state, self.links, self.watcher, self.writes)
-        self.statements = state.statements = Statements(
-            program, self._statement_done, self._function_left, self._function_called
-        )
+        handlers = self._statement_done, self._function_left, self._function_called
+        self.statements = state.statements = Statements(program, *handlers)
         self.ignored = IgnoredLines(state, self.watcher)
         self.lock = threading.RLock()
         self.failure: Exception | None = None  # the first error of the observer, after which it records nothing more

@@ -209,13 +209,11 @@ class OptimizerSteps:
         if not asked:
             return
         self._passes += 1
-        kinds = torch.optim.Optimizer, torch.nn.Module
-        living = [item for item in gc.get_objects() if issubclass(type(item), kinds)]
-        groups = [
-            group for item in living if isinstance(item, kinds[0]) for group in vars(item).get("param_groups", ())
-        ]
+        living = [item for item in gc.get_objects() if issubclass(type(item), torch.optim.Optimizer | torch.nn.Module)]
+        optimizers = [item for item in living if isinstance(item, torch.optim.Optimizer)]
+        groups = [group for optimizer in optimizers for group in vars(optimizer).get("param_groups", ())]
         held = frozenset(id(tensor) for group in groups for tensor in group["params"])
-        modules = [item for item in living if isinstance(item, kinds[1]) and "_parameters" in vars(item)]
+        modules = [item for item in living if isinstance(item, torch.nn.Module) and "_parameters" in vars(item)]
         inside = [_ids(module.parameters()) for module in modules]
         owned = held.union(*(ids for ids in inside if ids & held and not ids & self._doubled))
         owned -= {number for module in modules for number in _forgotten(module, held)}

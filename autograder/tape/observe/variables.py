@@ -43,10 +43,8 @@ class Variables:
         for step in dis.get_instructions(active_call.frame.f_code):
             if step.opname.endswith("_NAME"):
                 first.setdefault(step.argval, step.opname)
-        values = {name: space.get(name) for name, does in first.items() if does == "STORE_NAME"}
-        self._out_of_date = {
-            name: weakref.ref(value) for name, value in values.items() if isinstance(value, torch.Tensor)
-        }
+        values = ((name, space.get(name)) for name, does in first.items() if does == "STORE_NAME")
+        self._out_of_date = {name: weakref.ref(value) for name, value in values if isinstance(value, torch.Tensor)}
 
     def read(self, active_call: ActiveCall) -> None:
         """Record the changes in a frame: variables, and tensors that were modified or linked without a function call."""

@@ -265,10 +265,8 @@ def items_of(container: Any) -> dict[Any, Any]:
 def _is_settings(value: object) -> bool:
     """Return whether the object has only numbers and strings, such as a configuration that a schedule modifies."""
     attributes = getattr(value, "__dict__", None)
-    plain = (int, float, str, type(None))
-    return (
-        type(attributes) is dict and bool(attributes) and all(isinstance(value, plain) for value in attributes.values())
-    )
+    values = attributes.values() if type(attributes) is dict else ()
+    return bool(values) and all(isinstance(value, int | float | str | None) for value in values)
 
 
 def _copies(gradients: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -316,24 +316,18 @@ class FiniteDifferences:
     def _directions(self) -> dict[int, torch.Tensor]:
         """Return a random direction for each leaf that a backward reached."""
         generator, reached = torch.Generator().manual_seed(0), set().union(*self.nominal.gradients)
-        leaves = {leaf: history[-1][1] for leaf, history in enumerate(self.nominal.leaves) if history}
-        varied = self.nominal.varied
-        return {
-            leaf: _random_like(value, generator) * varied.get(leaf, 1)
-            for leaf, value in leaves.items()
-            if leaf in reached
-        }
+        leaves = ((leaf, history[-1][1]) for leaf, history in enumerate(self.nominal.leaves) if history)
+        ways = {leaf: _random_like(value, generator) for leaf, value in leaves if leaf in reached}
+        return {leaf: way * self.nominal.varied.get(leaf, 1) for leaf, way in ways.items()}
 
     def _balanced(self, directions: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
         """Return the directions, shorter for leaves with large gradients, which would hide the others in a sum."""
-        slopes = {
+        sizes = {
             leaf: max(abs(float((given[leaf] * way).sum())) for given in self.nominal.precise if leaf in given)
             for leaf, way in directions.items()
         }
-        typical = statistics.median_low([slope for slope in slopes.values() if slope] or [0.0])
-        return {
-            leaf: way * (typical / max(typical, slopes[leaf]) if typical else 1) for leaf, way in directions.items()
-        }
+        typical = statistics.median_low([size for size in sizes.values() if size] or [1.0])
+        return {leaf: way * (typical / max(typical, sizes[leaf])) for leaf, way in directions.items()}
 
     def _compared(self, directions: dict[int, torch.Tensor]) -> list[tuple[float, float]]:
         """Return, for each backward, the derivative along directions by finite differences and by the gradients of the graph."""

@@ -62,10 +62,8 @@ def check_custom_functions(runner: Runner, examined: Examination = examine) -> l
         before = answers.get(function)
         if before is None or WORST.index(answer.answer) < WORST.index(before.answer):
             answers[function] = answer
-    return [
-        CheckedFunction(function.__name__, _place(runner.program, function), answer)
-        for function, answer in answers.items()
-    ]
+    program = runner.program
+    return [CheckedFunction(of.__name__, _place(program, of), answer) for of, answer in answers.items()]
 
 
 def _place(program: Program, function: type[torch.autograd.Function]) -> Place:
@@ -95,9 +93,8 @@ class _CustomCalls(Listener):
 
 
 def _examined(function: Any, given: tuple[Any, ...], examined: Examination) -> DerivativeAnswer:
-    varied = [
-        place for place, argument in enumerate(given) if isinstance(argument, torch.Tensor) and argument.requires_grad
-    ]
+    tensors = ((place, value) for place, value in enumerate(given) if isinstance(value, torch.Tensor))
+    varied = [place for place, tensor in tensors if tensor.requires_grad]
 
     def alone(*values: torch.Tensor) -> Any:
         arguments = list(given)
@@ -236,10 +233,9 @@ def _takes_long(differences: FiniteDifferences, derivatives: int, effect: Untrac
 def _live(observer: Observer, suspects: list[UnrecordedWrite]) -> frozenset[int]:
     """Return the calls whose results are aliases through which the suspects modified memory."""
     memories = {suspect.write.memory for suspect in suspects}
-    aliases = (
-        tensor for tensor in observer.state.tensors.all if tensor.memory in memories and not tensor.requires_grad
-    )
-    return frozenset(alias.event for alias in aliases if alias.event is not None)
+    aliases = (tensor for tensor in observer.state.tensors.all if tensor.memory in memories)
+    events = (alias.event for alias in aliases if not alias.requires_grad)
+    return frozenset(event for event in events if event is not None)
 
 
 def _correct(effect: UntrackedEffect, differences: FiniteDifferences) -> None:

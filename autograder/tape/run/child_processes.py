@@ -71,9 +71,8 @@ def _runs_code(thread: threading.Thread, owns: Callable[[str], bool]) -> bool:
     functions: list[Any] = [getattr(thread, "_target", None), getattr(thread, "function", None), type(thread).run]
     files = [function.__code__.co_filename for function in functions if hasattr(function, "__code__")]
     frame = sys._current_frames().get(thread.ident or 0)
-    return any(map(owns, files)) or (
-        frame is not None and any(owns(caller.f_code.co_filename) for caller, _ in walk_stack(frame))
-    )
+    callers = walk_stack(frame) if frame is not None else ()
+    return any(map(owns, (*files, *(caller.f_code.co_filename for caller, _ in callers))))
 
 
 left_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()

@@ -62,9 +62,8 @@ def available_bytes() -> float:
     with suppress(OSError, ValueError):
         available = 1024 * int(re.search(r"MemAvailable: +(\d+)", _MEMORY.read_text())[1])  # type: ignore[index]
     with suppress(OSError, ValueError):  # a container, as of JupyterHub
-        available = min(
-            available, int((_GROUP / "memory.max").read_text()) - int((_GROUP / "memory.current").read_text())
-        )
+        limit, used = (int((_GROUP / name).read_text()) for name in ("memory.max", "memory.current"))
+        available = min(available, limit - used)
     return available
 
 

@@ -305,9 +305,8 @@ class WatchSession:
 
     def _post_mortem(self, frame: Any) -> PostMortem:
         here = self.listeners.get(threading.get_ident())
-        nodes = [
-            listener.nodes for listener in sorted(self.listeners.values(), key=lambda listener: listener is not here)
-        ]
+        listeners = sorted(self.listeners.values(), key=lambda listener: listener is not here)
+        nodes = [listener.nodes for listener in listeners]
         return PostMortem(self.sites, nodes, self.writes, own_frames(frame))
 
     def _raised(self, roots: tuple[Any, ...], asked: tuple[Any, ...], error: Exception, frame: Any) -> None:

@@ -140,13 +140,9 @@ def run_chosen(module: types.ModuleType, function: str | None, shown: str, backw
 
 def _called(function: Callable[..., Any], module: types.ModuleType, shown: str) -> object:
     """Call `function` without arguments, or with the return value of the module's `make()`, unpacked to match its parameters."""
-    parameters = inspect.signature(function).parameters.values()
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    needed = [
-        parameter.name
-        for parameter in parameters
-        if parameter.default is parameter.empty and parameter.kind not in optional
-    ]
+    parameters = (each for each in inspect.signature(function).parameters.values() if each.kind not in optional)
+    needed = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
     if not needed:
         return function()
     make = module.__dict__.get("make")
