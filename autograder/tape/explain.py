@@ -18,9 +18,9 @@ from autograder.errors import message_of
 from autograder.locale.messages import CLAUSES, Message, id_of, join_messages
 from autograder.tape.diagnose import unknown_outcome
 from autograder.tape.diagnose.assembly import assemble, recording_of_beginning
-from autograder.tape.diagnose.backward_errors import CUSTOM_BACKWARD, UNUSED_TARGET
+from autograder.tape.diagnose.backward_errors import custom_backward, unused_target
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
-from autograder.tape.diagnose.rule_errors import BROKEN_RULE, NOTHING_REQUIRED
+from autograder.tape.diagnose.rule_errors import broken_rule, nothing_required
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.all_runs import Runs, all_runs, beginning_of, cell_runs, compiled_again, first_run, repeated
 from autograder.tape.oracle.excerpt import WHOLE, Scope
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from autograder.tape.repair.trial.program_factory import ProgramFactory
 
 # Kinds of graph faults that no change of an in-place operation fixes.
-BEYOND_SEARCH = {kind.name for kind in (UNUSED_TARGET, CUSTOM_BACKWARD, BROKEN_RULE, NOTHING_REQUIRED)}
+BEYOND_SEARCH = {kind.name for kind in (unused_target, custom_backward, broken_rule, nothing_required)}
 
 NOTE = Message(
     "note.before_error|Before this error, a backward call gave a wrong gradient without an error; the explanation is about that gradient."

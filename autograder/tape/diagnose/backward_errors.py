@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import FaultKind, leaves_above, name_of, words_on_cut
+from autograder.tape.diagnose.fault_words import fault_kind, leaves_above, name_of, words_on_cut
 from autograder.tape.diagnose.graph_cut import NO_HISTORY
 from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.gradient_flow import EarlierGradient, StartedBackward
@@ -24,7 +24,8 @@ RETURNED = re.compile(
 """PyTorch's messages on the gradients that a custom backward returns, 2.6 to 2.14."""
 
 
-def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("gradients of a custom backward")
+def custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the custom backward that returned gradients of another number or shape than the inputs of its forward.
 
     The gradient for an input that is not a tensor must be None.
@@ -36,7 +37,7 @@ def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
     if (place := _backward_of(evidence, name)) is None:
         return
     if position is not None:
-        yield CUSTOM_BACKWARD.at(
+        yield custom_backward.at(
             place,
             "custom.gradient_of_value|the backward of {name} returns a gradient for argument number {number} of its forward "
             "(after ctx), which is not a tensor.",
@@ -44,7 +45,7 @@ def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
             name=name, number=position,
         )  # fmt: skip
     elif index is None:
-        yield CUSTOM_BACKWARD.at(
+        yield custom_backward.at(
             place,
             "custom.number_of_gradients|the number of gradients that the backward of {name} returns ({got}) is not the "
             "number of its forward's arguments after ctx ({expected}).",
@@ -52,7 +53,7 @@ def _custom_backward(evidence: Evidence) -> Iterator[GraphFault]:
             name=name, got=got, expected=expected,
         )  # fmt: skip
     else:
-        yield CUSTOM_BACKWARD.at(
+        yield custom_backward.at(
             place,
             "custom.shape_of_gradient|the backward of {name} returns a gradient of shape {got} for tensor number {number} "
             "of its forward's arguments, which has shape {expected}.",
@@ -69,10 +70,8 @@ def _backward_of(evidence: Evidence, name: str) -> Place | None:
     return next(places, None)
 
 
-CUSTOM_BACKWARD = FaultKind("gradients of a custom backward", _custom_backward)
-
-
-def _withheld(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("no gradient of a custom backward", after_error=False)
+def withheld_gradient(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the custom backwards that return None for an input, if parameters of an optimizer get no gradient through them."""
     state, steps = evidence.state, evidence.state.flow.steps
     leaves: dict[str, dict[int, TrackedTensor]] = {}
@@ -85,7 +84,7 @@ def _withheld(evidence: Evidence) -> Iterator[GraphFault]:
     for name, missing in leaves.items():
         if missing and (place := _backward_of(evidence, name)) is not None:
             tensors = [missing[number] for number in sorted(missing)]
-            yield WITHHELD.about(
+            yield withheld_gradient.about(
                 state, tensors, place,
                 "custom.withheld|the backward of {function} returns None for an input that requires grad: it computes no "
                 "gradient for {names}.",
@@ -94,14 +93,12 @@ def _withheld(evidence: Evidence) -> Iterator[GraphFault]:
             )  # fmt: skip
 
 
-WITHHELD = FaultKind("no gradient of a custom backward", _withheld, after_error=False)
-
-
 NOT_REQUIRED = "One of the differentiated Tensors does not require grad"  # PyTorch 2.6 to 2.14
 UNUSED = re.compile(r"ifferentiated Tensors? .*appears? to not have been used in the graph")  # PyTorch 2.6 to 2.15
 
 
-def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("target not in the graph")
+def unused_target(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the cause of a backward call that raised because its root has no graph, or its graph does not contain the target."""
     state, error = evidence.state, evidence.error_message
     if not evidence.runs.plain.in_backward or not state.flow.calls:
@@ -109,7 +106,7 @@ def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
     call = state.flow.calls[-1]
     if NO_HISTORY in error and call.recording and call.of is not None and not call.has_graph:
         if not call.of.call.creates_graph:
-            yield UNUSED_TARGET.at(
+            yield unused_target.at(
                 call.of.call.place,
                 "target.no_graph|it computes {slope} without a graph, and {later} differentiates it again.",
                 "target.graph|Pass create_graph=True here.",
@@ -117,7 +114,7 @@ def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
                 later=_of_line(call.place, call.of.call.place),
             )
         elif custom := [node for node in state.graph.nodes if node.is_custom]:
-            yield UNUSED_TARGET.at(
+            yield unused_target.at(
                 call.place,
                 "target.custom_backward|{slope}, which {earlier} computed, has no graph: the backward of {function} "
                 "computed it without one, as `once_differentiable` does, or it is constant.",
@@ -129,7 +126,7 @@ def _unused_target(evidence: Evidence) -> Iterator[GraphFault]:
             yield _constant(state, call, call.of, call.of.target)
     elif NOT_REQUIRED in error:
         for given in (given for given in call.asked if given.node is None and not given.requires_grad):
-            yield UNUSED_TARGET.at(
+            yield unused_target.at(
                 call.place,
                 "target.not_required|{name} does not require grad, so no graph contains it.",
                 "target.require|Call {name}.requires_grad_() before the computation of {root}.",
@@ -156,7 +153,7 @@ def _unused(state: RunState, call: StartedBackward) -> GraphFault | None:
     cuts = [cut for cut in state.flow.cuts.all.values() if cut.used_at and target.id in leaves_above(state, cut)]
     if cuts:
         place, (clause, change) = cuts[-1].place, words_on_cut(cuts[-1], state)
-        return UNUSED_TARGET.at(
+        return unused_target.at(
             place,
             "target.clause|{clause}; so {name}, which {place} asks for, is not in the graph of {root}.",
             change, clause=clause, name=name, place=line_of(call.place, place.file), root=root,
@@ -167,14 +164,14 @@ def _unused(state: RunState, call: StartedBackward) -> GraphFault | None:
         return _constant(state, call, earlier, target)
     base = target.base or (target.origin and target.origin[0])
     if base is not None and base.id in reached and (of := _plain_name(state, base)):
-        return UNUSED_TARGET.at(
+        return unused_target.at(
             call.place,
             "target.new_tensor|it asks for the gradient of a new tensor that was made from {base}, but {root} was "
             "computed from {base} itself.",
             "target.index_gradient|Ask for the gradient of {base}, and index it.",
             base=of, root=root,
         )  # fmt: skip
-    return UNUSED_TARGET.at(
+    return unused_target.at(
         call.place,
         "target.not_in_graph|{root} was computed without {name}, so its graph does not contain it.",
         "target.compute_from|Compute it from {name}, or pass allow_unused=True, which gives None for {name}.",
@@ -191,7 +188,7 @@ def _constant(state: RunState, call: StartedBackward, first: EarlierGradient, ta
     )
     if not call.has_graph:
         change = "target.use_zeros|If a second derivative of zero is right, use zeros instead of this call."
-    return UNUSED_TARGET.at(
+    return unused_target.at(
         call.place,
         "target.linear|{slope}, which {earlier} computed, is the derivative of something linear (or piecewise linear) "
         "in {name}: it does not depend on {name}.", change, **_first_derivative(state, call, first), name=name,
@@ -213,6 +210,3 @@ def _plain_name(state: RunState, tracked: TrackedTensor, other: str = "") -> str
     """Return a tensor's name as it is in the program, or `other` if it has only the description of an expression."""
     name = state.name_of(tracked) or other
     return other if "…" in name else name
-
-
-UNUSED_TARGET = FaultKind("target not in the graph", _unused_target)

@@ -68,6 +68,13 @@ class FaultKind:
         return self.at(at, effect, change, concerned, names=name_of(state, tensors, nameless), **values)
 
 
+def fault_kind(
+    name: str, *, after_error: bool = True
+) -> Callable[[Callable[[Evidence], Iterator[GraphFault]]], FaultKind]:
+    """Return a decorator that makes a kind of fault of the function that finds it."""
+    return lambda find: FaultKind(name, find, after_error)
+
+
 def called(cut: Cut) -> str:
     """Return the expression that cut the graph, as in the program's source."""
     if cut.how == NO_GRAD:

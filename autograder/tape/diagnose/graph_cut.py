@@ -15,8 +15,8 @@ from autograder.tape.diagnose.fault_words import (
     ALIASES,
     CHANGES,
     NUMBERS,
-    FaultKind,
     around,
+    fault_kind,
     followers,
     is_copy,
     is_early_copy,
@@ -47,7 +47,8 @@ _NO_BACKWARD = re.compile("'(float|int|numpy.*)' object has no attribute 'backwa
 NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 to 2.15
 
 
-def _graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("graph cut")
+def graph_cut(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
     for find in (
         _without_history,
@@ -98,7 +99,7 @@ def _from_parameters(evidence: Evidence) -> Iterator[GraphFault]:
         steps = {flow.updated_at[root.id] for root in call.roots if root.leaf and root.id in flow.optimized}
         without = [leaf for number, leaf in flow.optimized.items() if number not in known]
         if lost := [leaf for leaf in without if flow.updated_at[leaf.id] in steps]:
-            yield GRAPH_CUT.at(
+            yield graph_cut.at(
                 call.place,
                 "cut.from_parameter|backward starts from {name}, a parameter of the optimizer, so it only adds to its gradient; "
                 "no backward call computes one for {names}.",
@@ -303,7 +304,7 @@ def _constant_steps(evidence: Evidence) -> Iterator[GraphFault]:
         missing = [leaf for number, leaf in sorted(flow.optimized.items()) if number in below]
         if missing and all(leaf.shape not in elsewhere for leaf in missing):
             place = earlier.call.place
-            yield GRAPH_CUT.about(
+            yield graph_cut.about(
                 state, missing, place,
                 "cut.constant_step|it computes {slope} without a graph, so the backward of {place}, whose loss is computed "
                 "from it, computes no gradient for {names}, which the optimizer holds.",
@@ -317,7 +318,7 @@ def _slope_fault(state: RunState, place: Place, effect: str, earlier: EarlierGra
     """Return the fault of an `autograd.grad` call without a graph, whose result the line `added` uses in a loss."""
     slope = name_of(state, [earlier.gradient], Message("target.gradient|the gradient"))
     change = "target.graph|Pass create_graph=True here."
-    return GRAPH_CUT.at(place, effect, change, slope=slope, place=line_of(added, place.file))
+    return graph_cut.at(place, effect, change, slope=slope, place=line_of(added, place.file))
 
 
 def _samples(evidence: Evidence) -> Iterator[GraphFault]:
@@ -446,7 +447,4 @@ def _cut_fault(
     clause, change = words_on_cut(cut, state)
     message = join_messages((clause, follows), CLAUSES if follows[0].islower() else "join.stop|{first}. {second}")
     concerned = tensors_of(state, tensors, lost=cut.place, read=read)
-    return GRAPH_CUT.at(cut.place, message, change, concerned)
-
-
-GRAPH_CUT = FaultKind("graph cut", _graph_cut)
+    return graph_cut.at(cut.place, message, change, concerned)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import FaultKind, name_of, variables_at
+from autograder.tape.diagnose.fault_words import fault_kind, name_of, variables_at
 from autograder.tape.internals.tensor_fields import FREED
 from autograder.tape.observe.gradient_flow import StartedBackward
 from autograder.tape.observe.nodes import GraphNode
@@ -18,7 +18,8 @@ from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 MODIFIED = "modified by an inplace operation"  # in PyTorch's message, 2.6 to 2.15
 
 
-def _graph_used_again(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("graph used again")
+def freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the value or line that brings the graph of an earlier call into a call that raised an error."""
     error = evidence.error_message
     if MODIFIED in error:
@@ -27,9 +28,6 @@ def _graph_used_again(evidence: Evidence) -> Iterator[GraphFault]:
         yield from _freed_graph(evidence)
     elif evidence.outcome == "correct":
         yield from _stale_graphs(evidence.state)
-
-
-FREED_GRAPH = FaultKind("graph used again", _graph_used_again)
 
 
 def _stale_graphs(state: RunState) -> Iterator[GraphFault]:
@@ -59,7 +57,7 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     again = {node for node in last.nodes if node is not None}
     if any(again & set(call.nodes) for call, _, _ in freeing):
         made = state.graph.nodes[min(again)].place
-        yield FREED_GRAPH.at(
+        yield freed_graph.at(
             made,
             "backward.called_again|{name} is computed here once, and {place} calls backward on it again.",
             "backward.compute_before_each|Compute it again before each backward.",
@@ -87,7 +85,7 @@ def _freed_between_losses(
     """Return the fault of two losses that use a node, whose graph the backward of the first one freed."""
     file, write = shared.place.file, _modified_below(state, shared)
     if last.of is not None and last.of.call is first:
-        return FREED_GRAPH.at(
+        return freed_graph.at(
             first.place,
             "backward.slope_freed|it frees the graph of {name}, and the backward of {last}, whose loss is computed from "
             "the result of this line, needs it again.",
@@ -103,7 +101,7 @@ def _freed_between_losses(
             "change.freed_graph.modified|Compute it again after {line}, which modified a tensor that its graph saved, or "
             "detach it in the loss that must not reach it."
         )
-    return FREED_GRAPH.at(
+    return freed_graph.at(
         shared.place,
         "backward.freed_between_losses|{name} is computed here and used by the backward of {place}, which frees its "
         "graph; the backward of {last} needs it again.",
@@ -180,7 +178,7 @@ def _carried_fault(
                 "`{name} = {name}.detach()`."
             )
     file, write = carried.place.file, write or at
-    return FREED_GRAPH.at(carried.place, effect, change, name=name, place=line_of(at, file), write=line_of(write, file))
+    return freed_graph.at(carried.place, effect, change, name=name, place=line_of(at, file), write=line_of(write, file))
 
 
 def _carried_nodes(state: RunState, freed: list[GraphNode]) -> list[GraphNode]:

@@ -12,8 +12,8 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
     A_PARAMETER,
     THIS_LINE,
-    FaultKind,
     around,
+    fault_kind,
     is_copy,
     leaves_above,
     name_of,
@@ -33,7 +33,8 @@ LOOP_NAME = "leaf.loop_name|the loop's name {name} is bound to a new tensor, and
 COPY = "leaf.copy_in_place|Modify the leaf in place, under torch.no_grad(): `{name}.copy_({new})`."
 
 
-def _lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("leaf lost")
+def lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad or is not used."""
     for name, place, regained in _rebound(evidence.state):
         statement = statement_at(evidence.trees, place)
@@ -49,14 +50,14 @@ def _lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
                 "leaf.becomes_other|{name} is then another tensor, which is not a leaf that requires grad: the next "
                 "backward call computes no gradient for it."
             )
-            yield LOST_LEAF.at(
+            yield lost_leaf.at(
                 place,
                 LOOP_NAME if _loops_over(tree, name, place.line) else effect,
                 "leaf.modify_in_place|Modify the leaf in place, under torch.no_grad(): `{name} -= {step}`.",
                 name=name, step=ast.unparse(new.right),
             )  # fmt: skip
         elif _is_unused(tree, name, new.lineno):
-            yield LOST_LEAF.at(place, LOOP_NAME, COPY, name=name, new=ast.unparse(new))
+            yield lost_leaf.at(place, LOOP_NAME, COPY, name=name, new=ast.unparse(new))
 
 
 def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
@@ -86,16 +87,14 @@ def _loops_over(tree: ast.Module, name: str, line: int) -> list[ast.For]:
     return [loop for loop in loops if name in {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}]
 
 
-LOST_LEAF = FaultKind("leaf lost", _lost_leaf)
-
-
-def _missing(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("gradient of a tensor that is not a leaf")
+def missing_gradient(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that read the `.grad` of a tensor with a graph."""
     state, trees = evidence.state, evidence.trees
     problem = evidence.runs.plain.problem
     for place, tracked in state.flow.retained_late.items():
         if problem is not None and problem.is_at(place):
-            yield MISSING.at(
+            yield missing_gradient.at(
                 place,
                 "leaf.retained_late|{name}.grad is None: retain_grad() was called after backward, and keeps only the "
                 "gradients of later calls.",
@@ -109,7 +108,7 @@ def _missing(evidence: Evidence) -> Iterator[GraphFault]:
         )
         is_expected = is_early and not (problem and problem.is_at(place))
         if tracked.node is not None and not is_expected and not _only_clears(trees.get(place.file), place.line):
-            yield MISSING.at(
+            yield missing_gradient.at(
                 place,
                 "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
                 "backward fills only the .grad of leaves.",
@@ -129,10 +128,8 @@ def _only_clears(tree: ast.Module | None, line: int) -> bool:
     return bool(uses) and all(_CLEARS.search(text) for text in uses)
 
 
-MISSING = FaultKind("gradient of a tensor that is not a leaf", _missing)
-
-
-def _empty(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("gradient that is None")
+def empty_gradient(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that raised an error because it used the `.grad` of a leaf, which is None."""
     state, problem = evidence.state, evidence.runs.plain.problem
     at = problem.place(evidence.file) if problem is not None and "NoneType" in problem.message else None
@@ -146,7 +143,7 @@ def _empty(evidence: Evidence) -> Iterator[GraphFault]:
         cut = next(cuts, None)
         cut_at = line_of(cut.place, place.file) if cut else ""
         reason = _why_empty(state, leaf, cut_at, is_required=is_required)
-        yield EMPTY.at(place, *reason, name=name_of(state, [leaf], "it"), place=last, cut=cut_at)
+        yield empty_gradient.at(place, *reason, name=name_of(state, [leaf], "it"), place=last, cut=cut_at)
 
 
 def _why_empty(state: RunState, leaf: TrackedTensor, cut_at: str, *, is_required: bool) -> tuple[str, str]:
@@ -187,9 +184,6 @@ def _why_empty(state: RunState, leaf: TrackedTensor, cut_at: str, *, is_required
     )
 
 
-EMPTY = FaultKind("gradient that is None", _empty)
-
-
 FLAT = re.compile(r"(Round|Floor|Ceil|Trunc|Sign|Sgn)Backward\d")
 
 
@@ -213,8 +207,8 @@ def notes_on_zeros(evidence: Evidence) -> Iterator[str]:
     if (
         whole
         and any(len(tensor.shape) > 1 for tensor in zeros.values())
-        and not FLAT_DERIVATIVE.found(evidence)
-        and not OWN_TARGET.found(evidence)
+        and not flat_derivative.found(evidence)
+        and not own_target.found(evidence)
     ):
         yield Message(
             "note.zeros|The gradient of {names} is 0 in each backward call: terms of the loss cancel each other, or a "
@@ -223,14 +217,15 @@ def notes_on_zeros(evidence: Evidence) -> Iterator[str]:
         )
 
 
-def _flat(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("derivative that is zero", after_error=False)
+def flat_derivative(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the functions of derivative zero in front of parameters whose gradients are zero in each backward call."""
     state, zero = evidence.state, _with_zeros(evidence)
     places = {node.place: node for node in state.graph.nodes if FLAT.match(node.name)} if zero else {}
     for place, node in places.items():
         leaves = state.graph.leaves_below([node.id])
         if tensors := [tracked for number, tracked in zero.items() if number in leaves]:
-            yield FLAT_DERIVATIVE.at(
+            yield flat_derivative.at(
                 place,
                 "flat.zero|the derivative of {function} is 0, so each backward call computes a gradient of zeros for {names}.",
                 "flat.straight_through|Use a smooth function, or pass the gradient on: `y = x + ({function}(x) - x).detach()`.",
@@ -247,7 +242,7 @@ def _drawn(evidence: Evidence) -> Iterator[GraphFault]:
     nodes = [state.graph.nodes[number] for number in visited]
     drawn = {node.place: node for node in nodes if node.name.startswith("NormalBackward")}
     for place in drawn if drawn and not uses_log_probabilities(evidence) else ():
-        yield FLAT_DERIVATIVE.at(
+        yield flat_derivative.at(
             place,
             "flat.normal|the derivative of torch.normal is 0, so no gradient reaches the mean and the standard deviation "
             "through the numbers that this line draws.",
@@ -255,13 +250,11 @@ def _drawn(evidence: Evidence) -> Iterator[GraphFault]:
         )
 
 
-FLAT_DERIVATIVE = FaultKind("derivative that is zero", _flat, after_error=False)
-
-
 LOSS = re.compile(r"(Mse|SmoothL1|Huber)LossBackward\d")
 
 
-def _own_target(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("target in the prediction's memory", after_error=False)
+def own_target(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the losses that compare a prediction with itself, because the target is in the same memory."""
     state = evidence.state
     for node in {node.place: node for node in state.graph.nodes if LOSS.match(node.name)}.values():
@@ -272,7 +265,7 @@ def _own_target(evidence: Evidence) -> Iterator[GraphFault]:
             continue
         if (given.memory, given.start, given.stop) == (target.memory, target.start, target.stop):
             tensors = [state.tensors.all[given.tensor]] if given.tensor is not None else []
-            yield OWN_TARGET.at(
+            yield own_target.at(
                 node.place,
                 "target.same_memory|the target has the memory of the prediction {name}, so their difference is 0, and "
                 "so are the gradients.",
@@ -281,16 +274,14 @@ def _own_target(evidence: Evidence) -> Iterator[GraphFault]:
             )
 
 
-OWN_TARGET = FaultKind("target in the prediction's memory", _own_target, after_error=False)
-
-
 _NORMALIZES = {
     "LogSoftmaxBackward": ("Softmax", "softmax"), "BinaryCrossEntropyWithLogitsBackward": ("Sigmoid", "sigmoid"),
 }  # fmt: skip
 _RESHAPES = re.compile(r"(Unsafe)?(View|Reshape|Alias|Squeeze|Unsqueeze|Transpose|Permute)Backward\d")
 
 
-def _normalized_twice(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("softmax or sigmoid computed twice", after_error=False)
+def normalized_twice(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that compute the softmax or sigmoid which the loss computes itself."""
     nodes = evidence.state.graph.nodes
     for loss in evidence.visited.values():
@@ -299,7 +290,7 @@ def _normalized_twice(evidence: Evidence) -> Iterator[GraphFault]:
         while _RESHAPES.match(given.name) and given.inputs[0] is not None:
             given = nodes[given.inputs[0]]
         if name and given.name.startswith(f"{name}Backward"):
-            yield TWICE.at(
+            yield normalized_twice.at(
                 given.place,
                 "twice.normalized|it computes a {function}, and {place} computes one of its result, so the gradients are "
                 "those of a {function} of a {function}.",
@@ -309,10 +300,8 @@ def _normalized_twice(evidence: Evidence) -> Iterator[GraphFault]:
             )  # fmt: skip
 
 
-TWICE = FaultKind("softmax or sigmoid computed twice", _normalized_twice, after_error=False)
-
-
-def _not_finite(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("nan or inf")
+def not_finite(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line of the first node that computes nan or inf from finite gradients."""
     call = evidence.not_finite_call
     visits = [visit for visit in evidence.runs.trace.visits if visit.call == call and visit.not_finite]
@@ -331,7 +320,4 @@ def _not_finite(evidence: Evidence) -> Iterator[GraphFault]:
         )
         change = "nan.replace_before|Replace these elements before this line, not after it."
     place = evidence.state.graph.nodes[node].place
-    yield NOT_FINITE.at(place, effect, change, number=call + 1, node=visits[0].name)
-
-
-NOT_FINITE = FaultKind("nan or inf", _not_finite)
+    yield not_finite.at(place, effect, change, number=call + 1, node=visits[0].name)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
     A_PARAMETER,
-    FaultKind,
     around,
+    fault_kind,
     lines_with,
     name_of,
     tensors_of,
@@ -25,24 +25,23 @@ from autograder.tape.observe.forecast import UNSEEN
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 
-def _left_on(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("mode left on")
+def left_on(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that switched a model to evaluation mode, if a later step trained it in that mode."""
     for place in evidence.state.flow.modes.left_training:
-        yield LEFT_ON.at(
+        yield left_on.at(
             place,
             "eval.switched|it switches the model to evaluation mode, and later steps train it in that mode; the steps "
             "before were in training mode.",
             "eval.call_train|Call train() before the next step.",
         )
     for place in evidence.state.flow.modes.left_recording:
-        yield LEFT_ON.at(
+        yield left_on.at(
             place,
             "no_grad.left_on|it turns recording off after a step, and the loss of a later step is computed while it is off.",
             "no_grad.turn_on_before_step|Turn recording on again before the next step: `torch.set_grad_enabled(True)`.",
         )
 
-
-LEFT_ON = FaultKind("mode left on", _left_on)
 
 _OTHER_NAMES = r"require_grads?|requires_grads|required_grad|requires_grad_"
 _MISSPELLED = re.compile(rf"\.({_OTHER_NAMES}) = ")
@@ -50,7 +49,8 @@ _DETACHED = re.compile(r"(\w[\w.]*(?:\[[^\]]*\])?)\.detach\(\)")
 _SETTING = re.compile(rf"([^\s=]+)\.(requires_grad|{_OTHER_NAMES}) = ([^#]*[^#\s])")
 
 
-def _not_read(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("setting without effect")
+def not_read(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that set an attribute instead of `requires_grad` of a tensor: of a module, or with another name."""
     modules = evidence.state.flow.modes.set_of_module
     for place in (*modules, *lines_with(_MISSPELLED, evidence.state)):
@@ -59,7 +59,7 @@ def _not_read(evidence: Evidence) -> Iterator[GraphFault]:
         effect = "setting.misspelled|`{name}` is not an attribute that PyTorch reads, so this line has no effect."
         if place in modules:
             effect = "setting.of_module|{owner} is a module, whose parameters do not read its `{name}`, so this line has no effect."
-        yield NOT_READ.at(
+        yield not_read.at(
             place, effect, "setting.call|Call the method instead: `{owner}.requires_grad_({value})`.",
             owner=setting[1], name=setting[2], value=setting[3],
         )  # fmt: skip
@@ -68,7 +68,7 @@ def _not_read(evidence: Evidence) -> Iterator[GraphFault]:
     for file, node in evidence.nodes(ast.Expr):
         code = ast.unparse(node)
         if (file, node.lineno) in detached and (named := _DETACHED.fullmatch(code)):
-            yield NOT_READ.at(
+            yield not_read.at(
                 Place(file, node.lineno, code),
                 "setting.detached|`{code}` returns a new tensor, which is not kept, and leaves {name} and its history as "
                 "they are, so this line has no effect.",
@@ -77,10 +77,8 @@ def _not_read(evidence: Evidence) -> Iterator[GraphFault]:
             )  # fmt: skip
 
 
-NOT_READ = FaultKind("setting without effect", _not_read)
-
-
-def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("backward without recording")
+def not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the calls of backward while recording is off."""
     if evidence.state.flow.modes.left_recording:
         return  # the line that left it off is named
@@ -92,7 +90,7 @@ def _not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
         # Backward of a recorded loss computes the same under no_grad, also with create_graph.
         if call.recording or call.has_graph:
             continue
-        yield NOT_RECORDED.at(
+        yield not_recorded.at(
             call.place,
             "no_grad.loss_inside|backward is called under no_grad; the loss was also computed there, so it has no "
             "history and backward raises an error.",
@@ -105,7 +103,7 @@ def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]
     calls = [call for call in evidence.state.flow.calls if not call.recording]
     places = {call.place for call in calls if "inference" in switch or not call.has_graph}
     for place in sorted(places, key=lambda spot: spot.line):
-        yield NOT_RECORDED.at(
+        yield not_recorded.at(
             place,
             "no_grad.backward_while|backward is called while {switch}.",
             "no_grad.turn_on_before_loss|Turn recording on again before the loss is computed.",
@@ -113,10 +111,8 @@ def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]
         )
 
 
-NOT_RECORDED = FaultKind("backward without recording", _not_recorded)
-
-
-def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("stale cast")
+def stale_cast(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the `autocast` blocks in which a step changed a weight whose cast copy was used again."""
     state, trees, steps = evidence.state, evidence.trees, evidence.state.flow.steps.calls
     for node in state.graph.nodes:
@@ -130,7 +126,7 @@ def _stale_casts(evidence: Evidence) -> Iterator[GraphFault]:
         if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step, _ in steps):
             continue
         place = _autocast_around(trees.get(node.place.file), node.place) or node.place
-        yield STALE_CAST.at(
+        yield stale_cast.at(
             place,
             "autocast.stale_cast|one autocast contains several steps: its cache keeps the cast copy of {names} "
             "that {place} made, so later losses are computed with the values before the step.",
@@ -150,19 +146,18 @@ def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
     return Place(place.file, inner.lineno, text)
 
 
-STALE_CAST = FaultKind("stale cast", _stale_casts)
-
 _REGISTERS = re.compile(r"\.register_hook\(")
 
 
-def _registered_again(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("hook registered again")
+def registered_again(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that registers a hook of the same leaf once more between two backward calls."""
     hooked = evidence.state.flow.hooked.values()
     calls = [call.call for call in evidence.state.backward_calls if call is not UNSEEN]
     later = evidence.state.finished_steps[min(calls, default=0) :]
     lines = Counter(step.place for step in later if step.place and _REGISTERS.search(step.place.text))
     if hooked and lines:
-        yield REGISTERED_AGAIN.at(
+        yield registered_again.at(
             max(lines, key=lambda place: lines[place]),
             "hook.again|each iteration registers the hook again, and the earlier ones stay, so the gradient of {names} has "
             "passed through {count} of them in one backward call.",
@@ -173,10 +168,8 @@ def _registered_again(evidence: Evidence) -> Iterator[GraphFault]:
         )  # fmt: skip
 
 
-REGISTERED_AGAIN = FaultKind("hook registered again", _registered_again)
-
-
-def _without_result(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("hook without a result")
+def without_result(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines of a hook that bind its argument to a new gradient, if the hook returns nothing."""
     registered = {
         ast.unparse(call.args[0]).rpartition(".")[2]
@@ -195,12 +188,9 @@ def _without_result(evidence: Evidence) -> Iterator[GraphFault]:
             binds = lines_with(re.compile(rf"^{re.escape(target)} = "), evidence.state) if target in names else []
             ran = [place for place in binds if (place.file, place.line) == (file, node.lineno)]
             if ran:
-                yield WITHOUT_RESULT.at(
+                yield without_result.at(
                     ran[0],
                     "hook.no_result|the hook binds {name} to a new tensor and returns nothing, so the gradient stays as it is.",
                     "hook.return|Return the new gradient: `return {name}`.",
                     name=target,
                 )  # fmt: skip
-
-
-WITHOUT_RESULT = FaultKind("hook without a result", _without_result)

@@ -9,7 +9,7 @@ import torch
 from autograder.locale.messages import LIST, Message, counted_message, join_messages
 from autograder.tape.diagnose.evidence import CompiledEvidence, Evidence
 from autograder.tape.diagnose.harms import find_harms, unrecorded_write_notes
-from autograder.tape.diagnose.missing_gradients import NOT_FINITE, notes_on_zeros
+from autograder.tape.diagnose.missing_gradients import not_finite, notes_on_zeros
 from autograder.tape.diagnose.shown_gradients import notes_on_formulas
 from autograder.tape.diagnose.unoptimized import notes_on_parts
 from autograder.tape.internals.support import shortcomings
@@ -117,7 +117,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             "note.observer_stopped|The observer stopped early: {failure}. Please report it with this program.",
             failure=repr(evidence.runs.observer.failure),
         )
-    if (call := evidence.not_finite_call) is not None and not NOT_FINITE.found(evidence):
+    if (call := evidence.not_finite_call) is not None and not not_finite.found(evidence):
         yield Message(
             "note.not_finite|Backward call number {number} computes nan or inf, also with private copies of the saved "
             "tensors, so no in-place modification causes it. torch.autograd.set_detect_anomaly(True) names the operation "

@@ -14,9 +14,9 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
     A_PARAMETER,
     ITS_PARAMETERS,
-    FaultKind,
     and_more,
     around,
+    fault_kind,
     name_of,
     recorded_steps,
     tensors_of,
@@ -36,13 +36,14 @@ _GRADIENT = re.compile(
 )
 
 
-def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("gradient cleared before the step")
+def cleared_gradient(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the optimizer steps before which all gradients of a backward were cleared."""
     state = evidence.state
     for old, new in state.flow.steps.replaced:
         made = state.made_at(new)
         if made is not None:
-            yield CLEARED.at(
+            yield cleared_gradient.at(
                 made,
                 "optimizer.replaced|{names} is replaced by a new parameter without a gradient, after backward "
                 "filled the gradient of the old one: the next step of the optimizer does not use it.",
@@ -56,9 +57,9 @@ def _cleared(evidence: Evidence) -> Iterator[GraphFault]:
     change = "optimizer.clear_elsewhere|Clear gradients before backward or after the step, not between them."
     cut = cut_steps(state) if state.flow.cleared else {}
     for place, leaves in (pair for pair in state.flow.cleared if pair[0] not in cut):
-        yield CLEARED.about(state, leaves, place, effect, change, lost=place, nameless=ITS_PARAMETERS)
+        yield cleared_gradient.about(state, leaves, place, effect, change, lost=place, nameless=ITS_PARAMETERS)
     for place, names in evidence.runs.left.emptied.items() if evidence.runs.excerpt is not None else ():
-        yield CLEARED.at(place, effect, change, names=and_more(names, ITS_PARAMETERS))
+        yield cleared_gradient.at(place, effect, change, names=and_more(names, ITS_PARAMETERS))
     yield from _cleared_in_rounds(evidence)
 
 
@@ -76,7 +77,7 @@ def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
                 "optimizer.cleared_in_rounds|each step uses the gradients of one backward call; those of the {count} calls "
                 "of {place} before it were cleared without a step.", place=line_of(backward, place.file),
             )  # fmt: skip
-            yield CLEARED.at(
+            yield cleared_gradient.at(
                 place,
                 effect,
                 "optimizer.clear_after_step|Clear gradients once before the first of these calls, for example after the step.",
@@ -100,12 +101,13 @@ def _reads_gradient(tree: ast.Module, statement: ast.stmt) -> bool:
     return not all(any(pattern.search(text) for text in functions) for pattern in asked)
 
 
-def _clipped_early(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("gradients clipped before backward", after_error=False)
+def clipped_gradient(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that clip gradients where each is None, before a backward that fills them."""
     flow = evidence.state.flow
     for place, (leaf, *_) in flow.missing.items():
         if "clip_grad_" in place.text and place not in flow.present and leaf.id in flow.optimized.keys() & flow.reached:
-            yield CLIPPED.at(
+            yield clipped_gradient.at(
                 place,
                 "optimizer.clipped_early|each gradient is None here, so nothing is clipped; backward fills them later.",
                 "optimizer.clip_later|Clip gradients between backward and the step.",
@@ -132,7 +134,7 @@ def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
         step = next((text for _, text in later if text.startswith(f"{scaler[1]}.step(")), "")
         number, clip = next((pair for pair in later if re.search(r"clip_grad_|unscale_\(|\.step\(", pair[1])), (0, ""))
         if step and "clip_grad_" in clip:
-            yield CLIPPED.at(
+            yield clipped_gradient.at(
                 Place(place.file, number, clip),
                 "optimizer.clipped_scaled|the gradients still contain the factor of {scaler} here, so this is not their norm.",
                 "optimizer.unscale|Divide by the factor first: `{scaler}.unscale_({optimizer})`.",
@@ -157,14 +159,15 @@ def _clipped_late(evidence: Evidence) -> Iterator[GraphFault]:
             # The caller of a function may make another step with the clipped gradients.
             updates = {(step.file, step.line in range(block.lineno, place.line)) for step in flow.updated_at.values()}
             if not isinstance(block, ast.FunctionDef) or updates == {(file, True)}:
-                yield CLIPPED.at(
+                yield clipped_gradient.at(
                     place,
                     "optimizer.clipped_late|the step before this line has used the gradients, so clipping them changes nothing.",
                     "optimizer.clip_later|Clip gradients between backward and the step.",
                 )
 
 
-def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("gradient not cleared")
+def used_again(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the backward calls that add to gradients of an earlier update, if a later update uses the sum."""
     state, flow = evidence.state, evidence.state.flow
     flow.find_updates(state.writes)  # those after the last backward
@@ -190,7 +193,7 @@ def _used_again(evidence: Evidence) -> Iterator[GraphFault]:
         clear = f"{name}.grad = None"
         if steps:
             clear = f"{_optimizer_in(steps[0], evidence)}.zero_grad()"
-        yield USED_AGAIN.at(
+        yield used_again.at(
             place,
             "optimizer.spent|backward adds to the gradient of {names} that an earlier update has used already, "
             "and the next update uses the sum.",
@@ -209,7 +212,8 @@ def _left_gradients(evidence: Evidence) -> list[LeftGradient]:
     return list(lefts.values())
 
 
-def _left(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("gradient of another loss", after_error=False)
+def left_gradient(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the backward calls that add to gradients which another loss left, if a step uses the sum."""
     for left in _left_gradients(evidence):
         lines = {"first": left.first, "update": left.update} | ({"used": left.used} if left.used else {})
@@ -227,7 +231,7 @@ def _left(evidence: Evidence) -> Iterator[GraphFault]:
                 "optimizer.restrict|Pass the parameters that this loss trains as `inputs=`, unless the sum is intended."
             )
         places = {name: line_of(place, left.second.file) for name, place in lines.items()}
-        yield LEFT.at(left.second, effect, change, names=and_more(left.names, A_PARAMETER), **places)
+        yield left_gradient.at(left.second, effect, change, names=and_more(left.names, A_PARAMETER), **places)
 
 
 def _optimizer_in(text: str, evidence: Evidence) -> str:
@@ -240,12 +244,13 @@ def _optimizer_in(text: str, evidence: Evidence) -> str:
     return match[2] if match[2] and is_given else match[1]
 
 
-def _not_called(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("method that is not called", after_error=False)
+def not_called(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements that name a method without a call, and the optimizers of a loop without a step."""
     for file, node in evidence.nodes(ast.Expr):
         if getattr(node.value, "attr", "") in ("backward", "step", "zero_grad"):
             code = ast.unparse(node)
-            yield NOT_CALLED.at(
+            yield not_called.at(
                 Place(file, node.lineno, code),
                 "call.parentheses|`{code}` names the method and does not call it.",
                 "call.add_parentheses|Call it: `{code}()`.",
@@ -277,7 +282,7 @@ def _never_stepped(evidence: Evidence) -> Iterator[GraphFault]:
         is_cleared = any(part.attr == "zero_grad" for part in used)
         # An optimizer that the program passes on may be stepped elsewhere.
         if (is_cleared or not stepped) and (not values or _is_only_passed(evidence, values, stepped)):
-            yield NOT_CALLED.at(
+            yield not_called.at(
                 Place(file, node.lineno, ast.unparse(node)),
                 "call.step|no line calls the step() of {name}, so it updates no parameter.",
                 "call.add_step|Call it after backward: `{name}.step()`.",
@@ -313,8 +318,3 @@ def _last_name(node: ast.AST | None) -> str:
 
 
 _OPTIMIZER = re.compile(r"[\w.]+ = (?:torch\.)?(?:optim\.)?(?:SGD|Adam|AdamW|RMSprop|Adagrad)\(")
-NOT_CALLED = FaultKind("method that is not called", _not_called, after_error=False)
-CLEARED = FaultKind("gradient cleared before the step", _cleared)
-CLIPPED = FaultKind("gradients clipped before backward", _clipped_early, after_error=False)
-USED_AGAIN = FaultKind("gradient not cleared", _used_again)
-LEFT = FaultKind("gradient of another loss", _left, after_error=False)

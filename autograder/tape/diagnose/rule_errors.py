@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import NAMELESS, FaultKind, lines_with, name_of, statement_at
-from autograder.tape.diagnose.graph_cut import GRAPH_CUT, NO_HISTORY
+from autograder.tape.diagnose.fault_words import NAMELESS, fault_kind, lines_with, name_of, statement_at
+from autograder.tape.diagnose.graph_cut import NO_HISTORY, graph_cut
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
@@ -184,11 +184,12 @@ RULES = (
 )
 
 
-def _broken_rules(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("rule of autograd")
+def broken_rule(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that broke a rule of autograd."""
     problem, error, call = evidence.runs.plain.problem, evidence.error_message, evidence.state.flow.last_call
     at = problem.place(evidence.file) if problem else None
-    if problem is None or at is None or REFUSED_TENSOR.found(evidence):
+    if problem is None or at is None or refused_tensor.found(evidence):
         return
     statement = statement_at(evidence.trees, at)
     text = ast.unparse(statement) if statement else ""
@@ -200,22 +201,23 @@ def _broken_rules(evidence: Evidence) -> Iterator[GraphFault]:
             nodes = [node.place for node in named]
             tensors = call[1][:1] if call is not None and problem.is_at(call[2]) else []
             name = name_of(evidence.state, tensors, NAMELESS)
-            yield BROKEN_RULE.at(nodes[-1] if nodes else at, rule.effect, rule.change, name=name, **values)
+            yield broken_rule.at(nodes[-1] if nodes else at, rule.effect, rule.change, name=name, **values)
             return
 
 
-def _nothing_required(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("loss without a graph")
+def nothing_required(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that made tensors which do not require grad, if backward found no tensor that does and nothing cut the graph."""
     state, calls = evidence.state, evidence.state.flow.calls
     error = evidence.error_message
-    # A gradient that an earlier call computed is another fault, `UNUSED_TARGET`.
+    # A gradient that an earlier call computed is another fault, `unused_target`.
     if NO_HISTORY not in error or not calls or not calls[-1].recording or calls[-1].of is not None:
         return
-    if GRAPH_CUT.found(evidence):
+    if graph_cut.found(evidence):
         return
     last = calls[-1].place
     for place in lines_with(_FREEZES, state)[-1:] if any(tensor.parameter for tensor in state.tensors.all) else ():
-        yield NOTHING_REQUIRED.at(
+        yield nothing_required.at(
             place,
             "required.frozen|it sets requires_grad to False, and backward at {place} finds no tensor that requires grad.",
             "required.train|Let the parameters that the optimizer trains require grad.",
@@ -224,14 +226,14 @@ def _nothing_required(evidence: Evidence) -> Iterator[GraphFault]:
         return
     wanted = [(tracked, made) for tracked in _wanted(evidence) if (made := state.made_at(tracked)) is not None]
     for tracked, made in wanted:
-        yield NOTHING_REQUIRED.at(
+        yield nothing_required.at(
             made,
             "required.not_set|{name} does not require grad when the loss is computed, and backward at {place} finds no graph.",
             "required.set|Call `{name}.requires_grad_()` before the loss is computed.",
             name=name_of(state, [tracked]), place=line_of(last, made.file),
         )  # fmt: skip
     if not wanted:
-        yield NOTHING_REQUIRED.at(
+        yield nothing_required.at(
             last,
             "required.nothing|no tensor that the loss is computed from requires grad.",
             "required.set_any|Call requires_grad_() on the tensors whose gradients you want, before the loss is computed.",
@@ -253,10 +255,6 @@ def _wanted(evidence: Evidence) -> list[TrackedTensor]:
     made = {tensor.name: tensor for tensor in floating if not tensor.requires_grad and not tensor.made}
     asked = [tensor for name, tensor in made.items() if name in names]
     return asked or (list(made.values()) if len(made) == 1 else [])
-
-
-BROKEN_RULE = FaultKind("rule of autograd", _broken_rules)
-NOTHING_REQUIRED = FaultKind("loss without a graph", _nothing_required)
 
 
 # Parts of PyTorch's messages, 2.6 to 2.15.
@@ -297,7 +295,8 @@ VIEW_OF_FUNCTION = (
 )
 
 
-def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("tensor that a later line cannot use")
+def refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that made the tensor which the last call of the program could not use."""
     state, error, call = evidence.state, evidence.error_message, evidence.state.flow.last_call
     problem = evidence.runs.plain.problem
@@ -317,7 +316,7 @@ def _refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
             "deepcopy.detach|Keep it without its history (`.detach()`), or do not keep it in the copied object.",
         )  # fmt: skip
     elif FOR_NUMPY in error:
-        yield REFUSED_TENSOR.at(
+        yield refused_tensor.at(
             at,
             "numpy.has_a_graph|NumPy is given {name}, which requires grad, and an array has no graph.",
             "numpy.give_values|Pass its values: `.detach()`, or `.item()` where a number is put into a list.",
@@ -350,7 +349,7 @@ def _not_a_leaf(
         if tracked.node is not None:
             made = state.graph.nodes[tracked.node].place
             name, place = name_of(state, [tracked], NAMELESS), line_of(at, made.file)
-            yield REFUSED_TENSOR.at(made, effect, change, name=name, place=place)
+            yield refused_tensor.at(made, effect, change, name=name, place=place)
 
 
 def _made_elsewhere(
@@ -364,7 +363,7 @@ def _made_elsewhere(
             # A view of a view may have another shape than its base.
             is_part = texts == ONE_OF_SEVERAL_VIEWS and tracked.origin is not None
             base = tracked.origin[0] if is_part else tracked.base  # type: ignore[index]
-            yield REFUSED_TENSOR.at(
+            yield refused_tensor.at(
                 made, *texts, name=name_of(state, [tracked], nameless), place=line_of(at, made.file),
                 base=name_of(state, [base] if base else [], Message("view.the_base|the base")),
             )  # fmt: skip
@@ -385,13 +384,10 @@ def _referenced(state: RunState, key: str, at: Place | None) -> Iterator[GraphFa
         if base is None or not base.parameter or made is None or name is None or at is None:
             continue
         if (state.name_of(base) or "").rpartition(".")[2] == key.rpartition(".")[2]:
-            yield REFUSED_TENSOR.at(
+            yield refused_tensor.at(
                 made,
                 "view.cannot_be_swapped|{name} is a view of {key}, so {place} cannot swap {key} with the converted tensor.",
                 "view.take_after_conversion|Take the view after the conversion.",
                 name=name, key=key, place=line_of(at, made.file),
             )  # fmt: skip
             return
-
-
-REFUSED_TENSOR = FaultKind("tensor that a later line cannot use", _refused_tensor)

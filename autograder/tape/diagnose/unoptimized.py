@@ -11,8 +11,8 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import (
     A_PARAMETER,
     COPIED,
-    FaultKind,
     around,
+    fault_kind,
     followers,
     is_early_copy,
     leaves_above,
@@ -44,7 +44,8 @@ _BOUND = re.compile(r"^(?:[\w.]+\.)?(\w+) = (?!.*\b\1\.)[\w.]+\(")
 _INITIAL = re.compile(r"init|normal_|uniform_")
 
 
-def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("parameter that no loss depends on", after_error=False)
+def without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that compute with parameters of an optimizer, if no backward call reached these parameters."""
     state, flow, elsewhere = evidence.state, evidence.state.flow, reached_elsewhere(evidence)
     if not flow.calls:
@@ -61,7 +62,7 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     for place, tensors in places.items():
         if foreign.issuperset(state.name_of(tensor) for tensor in tensors):
             continue
-        yield WITHOUT_A_LOSS.about(
+        yield without_a_loss.about(
             state, tensors, place,
             "optimizer.result_unused|the result that it computes with {names} reaches no loss, so no backward call "
             "computes a gradient for {names}, which the optimizer holds.",
@@ -70,13 +71,14 @@ def _without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
         )  # fmt: skip
 
 
-def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("gradient that no optimizer uses", after_error=False)
+def unoptimized_gradient(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that made parameters which get gradients and which no optimizer holds."""
     state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
     fine = _used_otherwise(evidence) | flow.optimized.keys()
     missed = [tracked for number, tracked in steps.unoptimized.items() if number not in fine]
     if steps.doubled_at is not None and missed:
-        yield UNOPTIMIZED.about(
+        yield unoptimized_gradient.about(
             state, missed, steps.doubled_at,
             "optimizer.doubled|this optimizer holds the same parameters as the one whose step comes before it, and no "
             "optimizer updates {names}, although backward computes a gradient.",
@@ -117,7 +119,7 @@ def _unoptimized(evidence: Evidence) -> Iterator[GraphFault]:
                     "optimizer.parameter_list|Use nn.ParameterList: a module's parameters() does not list the parameters "
                     "in a Python list."
                 )
-            yield UNOPTIMIZED.about(state, tensors, made, effect, change)
+            yield unoptimized_gradient.about(state, tensors, made, effect, change)
     yield from _unfrozen(evidence)
 
 
@@ -171,7 +173,7 @@ def _unfrozen(evidence: Evidence) -> Iterator[GraphFault]:
     unused = [leaf for number, leaf in flow.reached.items() if number not in known and leaf.parameter]
     late = [leaf for leaf in unused if steps.is_filled_late(leaf)]
     if late:
-        yield UNOPTIMIZED.about(
+        yield unoptimized_gradient.about(
             state, late, lines[-1],
             "optimizer.unfrozen|it lets parameters require grad, and no optimizer updates {names}, which get gradients from "
             "then on.",
@@ -276,7 +278,9 @@ def _words_on_unoptimized(steps: OptimizerSteps, tensors: list[TrackedTensor], m
     return effect, change
 
 
-def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
+# An optimizer is known from its first step: after an error, another step may have been next.
+@fault_kind("optimizer of other parameters", after_error=False)
+def foreign_optimizer(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the step of an optimizer whose parameters no backward reached, if the reached ones belong to no optimizer."""
     state, flow = evidence.state, evidence.state.flow
     written = written_after_backward(state)
@@ -301,7 +305,7 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
     )
     # A target network is not to be trained.
     meant = [leaf for leaf in idle if leaf.id not in followers(state)]
-    yield FOREIGN.at(
+    yield foreign_optimizer.at(
         flow.optimizer_at,
         message,
         "optimizer.make_after|Make the optimizer after the model is complete, from the parameters of the model that computes the loss.",
@@ -310,15 +314,9 @@ def _foreign(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _names_of_foreign(evidence: Evidence) -> set[str | None]:
-    return {tensor.name for fault in FOREIGN.found(evidence) for tensor in fault.tensors}
+    return {tensor.name for fault in foreign_optimizer.found(evidence) for tensor in fault.tensors}
 
 
 def written_after_backward(state: RunState) -> set[Memory]:
     """Return the memories that the program modified after the first backward call, as a step by hand does."""
     return {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
-
-
-WITHOUT_A_LOSS = FaultKind("parameter that no loss depends on", _without_a_loss, after_error=False)
-UNOPTIMIZED = FaultKind("gradient that no optimizer uses", _unoptimized, after_error=False)
-# An optimizer is known from its first step: after an error, another step may have been next.
-FOREIGN = FaultKind("optimizer of other parameters", _foreign, after_error=False)

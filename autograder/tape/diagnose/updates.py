@@ -11,14 +11,15 @@ import re
 from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import ITS_PARAMETERS, FaultKind, around, lines_with, name_of, statement_at
+from autograder.tape.diagnose.fault_words import ITS_PARAMETERS, around, fault_kind, lines_with, name_of, statement_at
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 _OUT_OF_PLACE = {"add", "sub", "mul", "div", "addcdiv", "addcmul", "clamp", "clip", "nan_to_num"}
 
 
-def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("step without effect", after_error=False)
+def without_effect(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the steps of an optimizer that changed no parameter in any step, although a gradient was not zero."""
     for steps in evidence.state.flow.steps.idle.found.values():
         if not steps or any(step.is_rounded for step in steps):
@@ -32,7 +33,7 @@ def _without_effect(evidence: Evidence) -> Iterator[GraphFault]:
             effect = "optimizer.no_step_changes|no step that was recorded changes {names}, although its gradient is not zero."
             change = "optimizer.write|Write the new values into the parameters in place, under torch.no_grad()."
         leaves, place = steps[0].parameters, steps[0].place
-        yield NO_EFFECT.about(evidence.state, leaves, place, effect, change, nameless=ITS_PARAMETERS)
+        yield without_effect.about(evidence.state, leaves, place, effect, change, nameless=ITS_PARAMETERS)
     yield from _not_stored(evidence)
 
 
@@ -46,7 +47,7 @@ def _not_stored(evidence: Evidence) -> Iterator[GraphFault]:
         update = _as_update(statement.value)
         if update and (file, statement.lineno) not in known:
             code = ast.unparse(statement)
-            yield NO_EFFECT.at(
+            yield without_effect.at(
                 Place(file, statement.lineno, code),
                 "optimizer.not_stored|`{code}` computes new values and stores them nowhere.",
                 "optimizer.store|Write them in place, under torch.no_grad() if needed: `{update}`.",
@@ -71,10 +72,8 @@ def _as_update(value: ast.expr) -> str:
     return update if ".grad" in update else ""
 
 
-NO_EFFECT = FaultKind("step without effect", _without_effect, after_error=False)
-
-
-def _used_up(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("iterator that is used up")
+def used_up(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that use an iterator of parameters which has no items left, if only one line of the file binds it."""
     for (place, name), count in evidence.state.flow.used_up.items():
         tree, made = evidence.trees.get(place.file), _only_binding(evidence, place.file, name)
@@ -86,7 +85,7 @@ def _used_up(evidence: Evidence) -> Iterator[GraphFault]:
         for use in dict.fromkeys(_uses(tree, name)):
             is_again = rounds is not None and made.lineno < rounds.lineno < use <= (rounds.end_lineno or 0)
             if (place.file, use) in ran and (is_again or use > place.line):
-                yield USED_UP.at(
+                yield used_up.at(
                     ran[place.file, use],
                     "iterator.used_up|`{name}` is an iterator, which gives its items once: after that, this line reaches no "
                     "parameter.",
@@ -116,10 +115,8 @@ def _uses(tree: ast.Module | None, name: str) -> Iterator[int]:
         yield from (value.lineno for value in given if ast.unparse(value) == name)
 
 
-USED_UP = FaultKind("iterator that is used up", _used_up)
-
-
-def _not_added(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("penalty in no loss", after_error=False)
+def not_added(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements that compute a value with a graph from a gradient, for a variable that no line reads."""
     state, flow = evidence.state, evidence.state.flow
     values: dict[Place, TrackedTensor] = {}
@@ -134,7 +131,7 @@ def _not_added(evidence: Evidence) -> Iterator[GraphFault]:
                 is_read = any(isinstance(node.ctx, ast.Load) for node in nodes)
                 leaves = state.graph.leaves_below([tracked.node])
                 if not is_read and not name.startswith("_") and leaves & flow.optimized.keys():
-                    yield NOT_ADDED.at(
+                    yield not_added.at(
                         place,
                         "penalty.unread|{name} is computed from a gradient with create_graph=True, and no line reads it, so no "
                         "loss contains it.",
@@ -143,14 +140,12 @@ def _not_added(evidence: Evidence) -> Iterator[GraphFault]:
                     )  # fmt: skip
 
 
-NOT_ADDED = FaultKind("penalty in no loss", _not_added, after_error=False)
-
-
 _FROM_MODULE = re.compile(r"(?P<target>[\w.]+)\.load_state_dict\((?P<source>[\w.]+)\.state_dict\(\)")
 _KEEPS = re.compile(r"(append\(|\] = ).*(\.data\b|\.detach\(\)|\.state_dict\(\))")
 
 
-def _copied_onto_themselves(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("copy onto itself")
+def copied_onto_themselves(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that copy a state into a module whose tensors it holds, so that each step also changed the state."""
     for place in (place for place, times in evidence.state.flow.copied.items() if any(map(all, times.values()))):
         effect = (
@@ -166,20 +161,18 @@ def _copied_onto_themselves(evidence: Evidence) -> Iterator[GraphFault]:
             change = "state.copy_module|Give {target} parameters of its own: `copy.deepcopy({source})`."
         if owners is None or owners["target"] != owners["source"]:
             known = {} if owners is None else owners.groupdict()
-            yield COPIED_ONTO_THEMSELVES.at(place, effect, change, **known)
+            yield copied_onto_themselves.at(place, effect, change, **known)
 
 
-COPIED_ONTO_THEMSELVES = FaultKind("copy onto itself", _copied_onto_themselves)
-
-
-def _shared(evidence: Evidence) -> Iterator[GraphFault]:
+@fault_kind("values without a copy")
+def shared_memory(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that give a tensor the memory of a parameter, or keep a parameter's values of several steps in its memory."""
     state, flow = evidence.state, evidence.state.flow
     held = {leaf.object_id for leaf in flow.optimized.values()} | {leaf.object_id for leaf in flow.reached.values()}
     for place, (leaf, value) in flow.shared.items():
         owners = [tracked for tracked in flow.optimized.values() if tracked.memory is value.memory]
         if owners and leaf.object_id not in held:
-            yield SHARED.at(
+            yield shared_memory.at(
                 place,
                 "memory.of_parameter|{leaf} gets the memory of {names} here, not a copy, so each step of the optimizer "
                 "changes both.",
@@ -188,7 +181,7 @@ def _shared(evidence: Evidence) -> Iterator[GraphFault]:
             )  # fmt: skip
     for place, parameter in flow.steps.kept.items():
         if _KEEPS.search(place.text):
-            yield SHARED.at(
+            yield shared_memory.at(
                 place,
                 "memory.kept|each iteration keeps a tensor with the memory of {names}, not a copy, so each step of the "
                 "optimizer changes all of them.",
@@ -209,13 +202,10 @@ def _repeated(evidence: Evidence) -> Iterator[GraphFault]:
         rounds = list(appended)[-count:]  # those of the last list
         between = state.finished_steps[rounds[0] : rounds[-1]] if rounds else []
         if any(write.memory is tensor.memory for step in between for write in step.writes):
-            yield SHARED.at(
+            yield shared_memory.at(
                 between[0].place or place,
                 "memory.appended|each iteration appends the same tensor, {name}, which is modified in place: {place} gets "
                 "it {count} times.",
                 "memory.append_copy|Append a copy: `{name}.clone()`.",
                 name=appended[rounds[0]], place=line_of(place, place.file), count=count,
             )  # fmt: skip
-
-
-SHARED = FaultKind("values without a copy", _shared)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from autograder.locale.messages import Message, counted_message, message_with
 from autograder.locale.translations import translatable
-from autograder.tape.diagnose.graph_reuse import FREED_GRAPH, MODIFIED
+from autograder.tape.diagnose.graph_reuse import MODIFIED, freed_graph
 from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope
 from autograder.tape.recording.verdict_types import Fix, Verdict, line_of, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram, TriedChange
@@ -207,7 +207,7 @@ def editable_files(factory: ProgramFactory, verdict: Verdict) -> list[ProgramFac
     written = [place.file for harm in verdict.harms for place in harm.mutated_at]
     saved = [harm.saved_at.file for harm in verdict.harms]
     raised = [verdict.error.file] if verdict.error and verdict.error.file else []
-    shared = [fault.place.file for fault in verdict.graph_faults if fault.kind == FREED_GRAPH.name]
+    shared = [fault.place.file for fault in verdict.graph_faults if fault.kind == freed_graph.name]
     files = dict.fromkeys([*written, *saved, *shared, *raised, factory.original.file])
     return [source for file in files if (source := factory_in(factory, file)) is not None]
 

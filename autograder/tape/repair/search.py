@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from autograder.locale.messages import Message, values_of
-from autograder.tape.diagnose.graph_reuse import FREED_GRAPH
+from autograder.tape.diagnose.graph_reuse import freed_graph
 from autograder.tape.diagnose.shown_gradients import DIFFERENCES
 from autograder.tape.diagnose.unknown_outcome import is_foreign
 from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope, calls_beyond_error
@@ -118,7 +118,7 @@ class Search:
         text = "".join(self.factory.source.splitlines()[at - 1 : at])
         # With retain_graph=True, the program means the gradients of earlier iterations, unless it carries the loss itself.
         is_kept, loss = "retain_graph=True" in text, text.partition(".backward(")[0].strip()
-        reused = (fault.change for fault in self.verdict.graph_faults if fault.kind == FREED_GRAPH.name)
+        reused = (fault.change for fault in self.verdict.graph_faults if fault.kind == freed_graph.name)
         is_reused = any(not is_kept or values_of(change).get("name") == loss for change in reused)
         return IntendedRun(keeps_graph=is_reused or "second time" in message, takes_views_singly=views)
 
@@ -174,7 +174,7 @@ class Search:
                 continue
             seen = self.verdict_of(change.text)
             # A kept graph can have gradients of the parameters before a step.
-            if seen.outcome != "correct" or FREED_GRAPH.name in {fault.kind for fault in seen.graph_faults}:
+            if seen.outcome != "correct" or freed_graph.name in {fault.kind for fault in seen.graph_faults}:
                 failing.append(change)
             elif self.is_confirmed(seen):
                 proven.append(change)
