@@ -13,7 +13,7 @@ from msgspec import structs
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import NAMES, words_on_cut
-from autograder.tape.diagnose.harms import RECOMPUTED_BLOCK
+from autograder.tape.diagnose.harms import write_before_recomputation
 from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.diagnose.verdict import verdict_of
 from autograder.tape.observe.backward_watcher import backward_steps
@@ -101,7 +101,9 @@ def _settle_forecasts(steps: tuple[schema.Step, ...], evidence: Evidence, verdic
     """
     settled, known, overwritten = [], _outcomes_of_calls(evidence, verdict), False
     # no saved tensor shows this kind before backward
-    early = {place for harm in verdict.harms if harm.kind == RECOMPUTED_BLOCK.name for place in harm.mutated_at}
+    early = {
+        place for harm in verdict.harms if harm.kind == write_before_recomputation.name for place in harm.mutated_at
+    }
     calls = evidence.state.backward_calls
     for step in steps:
         place = bisect_left(calls, step.index, key=lambda call: call.call)

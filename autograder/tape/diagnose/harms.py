@@ -34,6 +34,13 @@ class HarmKind:
     outcomes: tuple[Outcome, ...] = ("silently-wrong",)  # the outcomes that it can explain; it is skipped for others
 
 
+def harm_kind(
+    name: str, sentence: str, outcomes: tuple[Outcome, ...] = ("silently-wrong",)
+) -> Callable[[Callable[[Evidence], Iterable[Harm]]], HarmKind]:
+    """Return a decorator that makes a kind of harm of the function that finds it."""
+    return lambda find: HarmKind(name, sentence, find, outcomes)
+
+
 def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
     """Return the modifications that increased a saved tensor's counter or changed its bytes, from its save to its use."""
     written = []
@@ -138,7 +145,11 @@ UNCOUNTED_WRITE = HarmKind(
 )
 
 
-def _unrecorded(evidence: Evidence) -> Iterator[Harm]:
+@harm_kind(
+    "unrecorded write",
+    "A tensor with history was overwritten and autograd did not record it: the gradient belongs to other values.",
+)
+def unrecorded_write(evidence: Evidence) -> Iterator[Harm]:
     """Yield the unrecorded modifications whose values were used, if finite differences show that they change a gradient."""
     state, effect = evidence.state, evidence.runs.untracked_effect
     for suspect in effect.suspects if effect.wrong else ():
@@ -172,14 +183,12 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
     yield from notes.values()
 
 
-UNRECORDED_WRITE = HarmKind(
-    "unrecorded write",
-    "A tensor with history was overwritten and autograd did not record it: the gradient belongs to other values.",
-    _unrecorded,
+@harm_kind(
+    "write found by its version",
+    "Backward raised an error about a tensor that no node exposes; these writes moved its version between the two in the error.",
+    outcomes=("raises-backward",),
 )
-
-
-def _by_version(evidence: Evidence) -> Iterator[Harm]:
+def write_found_by_version(evidence: Evidence) -> Iterator[Harm]:
     """Yield the modifications that increased a counter from the version that backward expected to the actual one.
 
     No saved tensor shows them if they were made during backward, or if CopySlices saved the tensor: the node of a base
@@ -216,15 +225,11 @@ def _by_counter(state: RunState, now: int, then: int) -> Iterator[Harm]:
         yield Harm(name, places(after), None, saved, "CopySlices", then, now, any(write.changed for write in after))
 
 
-FOUND_BY_VERSION = HarmKind(
-    "write found by its version",
-    "Backward raised an error about a tensor that no node exposes; these writes moved its version between the two in the error.",
-    _by_version,
-    ("raises-backward",),
+@harm_kind(
+    "write during backward",
+    "While backward ran, a hook or a custom backward wrote into a tensor that a later node still needed.",
 )
-
-
-def writes_during_backward(evidence: Evidence) -> Iterator[Harm]:
+def write_during_backward(evidence: Evidence) -> Iterator[Harm]:
     """Yield the modifications during backward of saved tensors that were used later."""
     for write in evidence.state.writes:
         for save in write.harmed if write.in_backward and write.changed else ():
@@ -233,14 +238,11 @@ def writes_during_backward(evidence: Evidence) -> Iterator[Harm]:
                 yield harm_to(evidence.state, save, [write], changed=True)
 
 
-WRITE_DURING_BACKWARD = HarmKind(
-    "write during backward",
-    "While backward ran, a hook or a custom backward wrote into a tensor that a later node still needed.",
-    writes_during_backward,
+@harm_kind(
+    "write before recomputation",
+    "A checkpointed block is computed again during backward, with a tensor that was overwritten after its forward pass.",
 )
-
-
-def writes_before_recomputation(evidence: Evidence) -> Iterator[Harm]:
+def write_before_recomputation(evidence: Evidence) -> Iterator[Harm]:
     """Yield the modifications of tensors that the recomputation read and that are not arguments of the block.
 
     They happened between the forward pass of a block and the backward call that computes it again.
@@ -258,17 +260,14 @@ def writes_before_recomputation(evidence: Evidence) -> Iterator[Harm]:
             yield Harm(name, (write.place,), alias([write], name), place, "checkpoint", None, write.version, True)
 
 
-RECOMPUTED_BLOCK = HarmKind(
-    "write before recomputation",
-    "A checkpointed block is computed again during backward, with a tensor that was overwritten after its forward pass.",
-    writes_before_recomputation,
-)
-
-
 _EMPTIES = (*ZEROING, "zero_grad")
 
 
-def kept_gradients(evidence: Evidence) -> Iterator[Harm]:
+@harm_kind(
+    "write into a kept gradient",
+    "The program kept a leaf's .grad without a copy, and its memory was then emptied or added to.",
+)
+def kept_gradient(evidence: Evidence) -> Iterator[Harm]:
     """Yield the modifications of gradient buffers: those that zeroed one, or else those of a later backward that accumulated into one."""
     if evidence.wrong_call is not None:
         return  # the call computed a wrong gradient itself
@@ -282,14 +281,11 @@ def kept_gradients(evidence: Evidence) -> Iterator[Harm]:
         yield Harm(name, places(overwriting), None, filled, "AccumulateGrad", None, overwriting[-1].version, True)
 
 
-KEPT_GRADIENT = HarmKind(
-    "write into a kept gradient",
-    "The program kept a leaf's .grad without a copy, and its memory was then emptied or added to.",
-    kept_gradients,
+@harm_kind(
+    "write into a passed gradient",
+    "A hook or a custom backward modified its incoming gradient in place, and another node received the same tensor.",
 )
-
-
-def passed_gradients(evidence: Evidence) -> Iterator[Harm]:
+def passed_gradient(evidence: Evidence) -> Iterator[Harm]:
     """Yield the modifications of gradients that a hook or a custom backward received."""
     state = evidence.state
     for write in state.writes:
@@ -311,14 +307,11 @@ def _source_node(state: RunState, write: WriteEvent) -> GraphNode | None:
     return next((node for node in nodes if len(node.inputs) > 1), nodes[0] if nodes else None)
 
 
-PASSED_GRADIENT = HarmKind(
-    "write into a passed gradient",
-    "A hook or a custom backward modified its incoming gradient in place, and another node received the same tensor.",
-    passed_gradients,
+@harm_kind(
+    "shared gradient",
+    "Two leaves were given the same memory as their .grad, and backward adds to it for both.",
 )
-
-
-def shared_gradients(evidence: Evidence) -> Iterator[Harm]:
+def shared_gradient(evidence: Evidence) -> Iterator[Harm]:
     """Yield the assignments to `.grad` that gave two leaves the same memory."""
     state = evidence.state
     for place, leaf, other in state.shared_buffers:
@@ -326,20 +319,13 @@ def shared_gradients(evidence: Evidence) -> Iterator[Harm]:
         yield Harm(name, (place,), through, place, "AccumulateGrad", 0, 0, True)
 
 
-SHARED_GRADIENT = HarmKind(
-    "shared gradient",
-    "Two leaves were given the same memory as their .grad, and backward adds to it for both.",
-    shared_gradients,
-)
-
-
 # All kinds of a row are searched, and their harms are listed in this order; a row is searched only if the rows above
 # found no harm. Kinds with less information, which could name a line that does no harm, are in lower rows.
 HARM_KINDS: tuple[tuple[HarmKind, ...], ...] = (
-    (COUNTED_WRITE, UNCOUNTED_WRITE, UNRECORDED_WRITE),
-    (FOUND_BY_VERSION, WRITE_DURING_BACKWARD),
-    (PASSED_GRADIENT, SHARED_GRADIENT, RECOMPUTED_BLOCK),
-    (KEPT_GRADIENT,),
+    (COUNTED_WRITE, UNCOUNTED_WRITE, unrecorded_write),
+    (write_found_by_version, write_during_backward),
+    (passed_gradient, shared_gradient, write_before_recomputation),
+    (kept_gradient,),
 )
 
 

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from autograder.tape.diagnose.assembly import freeze
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.harms import UNRECORDED_WRITE, find_harms
+from autograder.tape.diagnose.harms import find_harms, unrecorded_write
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.all_runs import TOLERANCE
 from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of
@@ -149,7 +149,7 @@ def is_unexplained(evidence: Evidence) -> bool:
     """Return whether no recorded modification explains a wrong gradient, so that the program may not be deterministic."""
     harms = find_harms(evidence.explaining) if evidence.outcome == "silently-wrong" else ()
     # Unrecorded modifications are found by differences of losses, which are meaningless as well.
-    return evidence.outcome == "silently-wrong" and all(harm.kind == UNRECORDED_WRITE.name for harm in harms)
+    return evidence.outcome == "silently-wrong" and all(harm.kind == unrecorded_write.name for harm in harms)
 
 
 def refuse_unrepeated(evidence: Evidence, again: Run) -> None:

@@ -36,15 +36,16 @@ replaced = patch.object
 """A context that sets an attribute: `replaced(owner, name, value)`."""
 
 
-def noted(original: Callable[..., Any], note: Callable[..., object]) -> Callable[..., Any]:
-    """Return a function that calls `note` with its arguments, and then `original`."""
+def noting(owner: Any, name: str, note: Callable[..., object]) -> AbstractContextManager[Any]:
+    """Call `note` with the arguments of each call of a function, before the call."""
+    original = getattr(owner, name)
 
     @functools.wraps(original)
-    def noting(*args: Any, **options: Any) -> Any:
+    def noted(*args: Any, **options: Any) -> Any:
         note(*args, **options)
         return original(*args, **options)
 
-    return noting
+    return replaced(owner, name, noted)
 
 
 @contextmanager

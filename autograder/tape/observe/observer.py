@@ -98,18 +98,16 @@ class Observer(Listener):
         """Observe the code in the block, in this thread and in those that it starts."""
         functions = self._functions = self.state.thread.functions = Functions(self._before, self._after)
         functions.only_counts = self._only_counts
-        train, swap, record = torch.nn.Module.train, torch.utils.swap_tensors, torch.set_grad_enabled.__init__
-        assign, make = torch.nn.Module.__setattr__, torch.optim.Optimizer.__init__
         try:
             with (
                 readable_saved_tensors(), entry_points.replaced_hooks(self._packing),
                 entry_points.around_transforms(self._transform),
                 entry_points.around_subclasses(self._wrapped),
-                entry_points.replaced(torch.utils, "swap_tensors", entry_points.noted(swap, self._forget_tensors)),
-                entry_points.replaced(torch.nn.Module, "train", entry_points.noted(train, self._mode_set)),
-                entry_points.replaced(torch.nn.Module, "__setattr__", entry_points.noted(assign, self._attribute_set)),
-                entry_points.replaced(torch.optim.Optimizer, "__init__", entry_points.noted(make, self._optimizer_made)),
-                entry_points.replaced(torch.set_grad_enabled, "__init__", entry_points.noted(record, self._recording_set)),
+                entry_points.noting(torch.utils, "swap_tensors", self._forget_tensors),
+                entry_points.noting(torch.nn.Module, "train", self._mode_set),
+                entry_points.noting(torch.nn.Module, "__setattr__", self._attribute_set),
+                entry_points.noting(torch.optim.Optimizer, "__init__", self._optimizer_made),
+                entry_points.noting(torch.set_grad_enabled, "__init__", self._recording_set),
                 entry_points.around_optimizer_steps(self._optimizer_steps, self._optimizer_has_stepped),
                 in_new_threads(self._thread), functions, functions.recorded_calls(),
                 self.statements.traced(begun=not self._only_counts),

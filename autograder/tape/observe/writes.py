@@ -35,19 +35,23 @@ def _target(statement: ast.stmt) -> tuple[str | None, str]:
             return ast.unparse(target.value), f"{target.attr} ="
         return (ast.unparse(target), "in place") if isinstance(statement, ast.AugAssign) else (None, "unseen")
     call = getattr(statement, "value", None)
-    return _call(call) if isinstance(call, ast.Call) else (None, "unseen")
+    return written_by(call) if isinstance(call, ast.Call) else (None, "unseen")
 
 
-def _call(call: ast.Call) -> tuple[str | None, str]:
+def written_by(call: ast.Call) -> tuple[str | None, str]:
+    """Return the expression that an in-place method, an in-place function or an `out=` modifies, and the name of the function."""
     out = next((keyword.value for keyword in call.keywords if keyword.arg == "out"), None)
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
-    if out is not None:
-        return ast.unparse(out), name
-    if isinstance(call.func, ast.Attribute) and not isinstance(call.func.value, ast.Name):
-        return ast.unparse(call.func.value), name
-    if isinstance(call.func, ast.Attribute) and call.func.value.id not in ("np", "numpy", "torch", "ctypes"):  # type: ignore[attr-defined]
-        return call.func.value.id, name  # type: ignore[attr-defined]
-    return (ast.unparse(call.args[0]), name) if call.args else (None, name)
+    owner, name = (call.func.value, call.func.attr) if isinstance(call.func, ast.Attribute) else (None, "")
+    if out is None and owner is not None and not is_namespace(owner):
+        out = owner
+    written = out or next(iter(call.args), None)
+    return ast.unparse(written) if written else None, name or ast.unparse(call.func)
+
+
+def is_namespace(owner: ast.expr) -> bool:
+    """Return whether an expression is a module of functions, which modify their argument, and not a tensor."""
+    text = ast.unparse(owner)
+    return text.startswith("torch.") or text in ("torch", "F", "functional", "nn", "init", "np", "numpy", "ctypes")
 
 
 Interval = tuple[int, int]

@@ -27,7 +27,7 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 
-from autograder.tape.internals.entry_points import noted, replaced, replaced_engine
+from autograder.tape.internals.entry_points import noting, replaced, replaced_engine
 
 
 @contextmanager
@@ -230,7 +230,7 @@ def track_child_processes() -> Iterator[ChildProcesses]:
         stack.enter_context(replaced(BaseProcess, "start", started))
         for owner, name, note in notes:
             if hasattr(owner, name):
-                stack.enter_context(replaced(owner, name, noted(getattr(owner, name), note)))
+                stack.enter_context(noting(owner, name, note))
         yield children
 
 
@@ -250,17 +250,17 @@ def process_groups_kept() -> Iterator[None]:
         return
     from torch.distributed import distributed_c10d
 
-    kept: list[object] = []
+    groups: list[object] = []
     had_group = torch.distributed.is_initialized()
-    destroy = distributed_c10d.destroy_process_group
 
-    destroyed = noted(destroy, lambda *_args, **_options: kept.extend(distributed_c10d._world.pg_map))
-    with (
-        replaced(torch.distributed, "destroy_process_group", destroyed),
-        replaced(distributed_c10d, "destroy_process_group", destroyed),
-    ):
+    def keep(*_args: object, **_options: object) -> None:
+        groups.extend(distributed_c10d._world.pg_map)
+
+    name = "destroy_process_group"
+    with noting(torch.distributed, name, keep), noting(distributed_c10d, name, keep):
         try:
             yield
         finally:
             if torch.distributed.is_initialized() and not had_group:
-                destroyed()  # with a group left over, `init_process_group` raises in the next run (PyTorch 2.13)
+                # With a group left over, `init_process_group` raises in the next run (PyTorch 2.13).
+                distributed_c10d.destroy_process_group()

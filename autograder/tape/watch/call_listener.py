@@ -297,14 +297,10 @@ class CallListener(TorchFunctionMode):
         self._compare(written, "_fused_" if optimizer.defaults.get("fused") else "step", sys._getframe(1))
         self.show("step")
 
-    def listen(self) -> None:
-        """Push the listener on the stack of its thread."""
-        push_mode(self)
-
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Listen in the block."""
-        self.listen()
+        push_mode(self)
         try:
             yield
         finally:

@@ -14,14 +14,14 @@ from typing import Any
 import torch
 
 from autograder.errors import message_of
-from autograder.tape.diagnose.harms import COUNTED_WRITE, FOUND_BY_VERSION, HarmKind
+from autograder.tape.diagnose.harms import COUNTED_WRITE, HarmKind, write_found_by_version
 from autograder.tape.internals.entry_points import EXPOSING
 from autograder.tape.internals.mode_stack import sequence_number
 from autograder.tape.internals.tensor_fields import VERSIONS, is_freed, version_of
 from autograder.tape.observe.links import hidden_in, kept_by, saved_version
 from autograder.tape.observe.names import find_name
 from autograder.tape.observe.tensors import FOREIGN
-from autograder.tape.observe.writes import written_through
+from autograder.tape.observe.writes import is_namespace, written_by, written_through
 from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.tape.run.storages import elements_of
 from autograder.tape.watch.call_listener import UNKNOWN, CallSite, CallSites, NodeLog, NotedWrite, WriteLog, storage_of
@@ -113,24 +113,10 @@ def written_expression(site: CallSite) -> str | None:
     if isinstance(node, (ast.Subscript, ast.Attribute)):  # such as h[0] = 1 and w.data = v
         return ast.unparse(node.value)
     if isinstance(node, ast.Call):
-        return _written_argument(node)
+        written, name = written_by(node)
+        is_named = name.endswith("_") or any(word.arg in ("out", "inplace") for word in node.keywords)
+        return written if is_named else None
     return None
-
-
-def _written_argument(call: ast.Call) -> str | None:
-    """Return the target of an in-place method, an in-place function or an `out=`, or None if the text does not name it."""
-    words = {word.arg: word.value for word in call.keywords}
-    if "out" in words:
-        return ast.unparse(words["out"])
-    owner, name = (call.func.value, call.func.attr) if isinstance(call.func, ast.Attribute) else (None, "")
-    if name.endswith("_") and owner is not None and not _is_namespace(owner):
-        return ast.unparse(owner)
-    return ast.unparse(call.args[0]) if call.args and (name.endswith("_") or "inplace" in words) else None
-
-
-def _is_namespace(owner: ast.expr) -> bool:
-    text = ast.unparse(owner)
-    return text.startswith("torch.") or text in ("torch", "F", "functional", "nn", "init")
 
 
 def foreign_writes(site: CallSite) -> tuple[str, list[int]] | None:
@@ -179,7 +165,7 @@ def _target(node: ast.AST | None) -> str | None:
 
 
 def _operands(call: ast.Call) -> list[ast.expr]:
-    if not isinstance(call.func, ast.Attribute) or _is_namespace(call.func.value):
+    if not isinstance(call.func, ast.Attribute) or is_namespace(call.func.value):
         return call.args
     if isinstance(call.func.value, ast.Name) and call.func.value.id == "self":
         return call.args if len(call.args) == 1 else []  # a layer of a module
@@ -361,7 +347,7 @@ class PostMortem:
                 saved, node = hidden or (made or sites[0], "CopySlices")
                 name = written_expression(sites[0]) or "a view written in place"
                 places = tuple(dict.fromkeys(site.place for site in sites))
-                kind = FOUND_BY_VERSION
+                kind = write_found_by_version
                 return [Harm(name, places, None, saved.place, node, then, now, True, None, kind.name, kind.sentence)]
         return []
 

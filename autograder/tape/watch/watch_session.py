@@ -21,6 +21,7 @@ from autograder.tape.internals.mode_stack import (
     dispatch_modes,
     next_sequence_number,
     on_compiled_calls,
+    push_mode,
     sequence_number,
 )
 from autograder.tape.internals.tensor_fields import FREED, has_values, is_read, mode_paused, readable_saved_tensors
@@ -66,7 +67,7 @@ class JobWatch(ContextDecorator):
                 for other in session.listeners.values():
                     other.made = keep_samples
             if listener.absent():
-                listener.listen()
+                push_mode(listener)
             listener.users += 1
             self._entered.append((listener, threading.get_ident()))
         return self
