@@ -106,15 +106,15 @@ def _settle_forecasts(steps: tuple[schema.Step, ...], evidence: Evidence, verdic
     }
     calls = evidence.state.backward_calls
     for step in steps:
-        place = bisect_left(calls, step.index, key=lambda call: call.call)
+        place = bisect_left(calls, step.index, key=lambda call: call.step)
         ahead = calls[place] if place < len(calls) else UNSEEN
-        outcome = None if ahead is UNSEEN else known[ahead.call]
-        if ahead.first <= step.index < ahead.call:
+        outcome = None if ahead is UNSEEN else known[ahead.step]
+        if ahead.first <= step.index < ahead.step:
             step = structs.replace(step, forecast=ahead.at(step.index))
         forecast = step.forecast.outcome if step.forecast else None
         overwritten = overwritten or step.place in early
         is_false = outcome in ("correct", "silently-wrong") and forecast not in (outcome, "correct")
-        is_late = forecast == "correct" != outcome and (step.index == ahead.call or overwritten)
+        is_late = forecast == "correct" != outcome and (step.index == ahead.step or overwritten)
         if forecast and outcome and (is_false or is_late):
             step = structs.replace(step, forecast=schema.Forecast(outcome))
         settled.append(step)
@@ -125,16 +125,16 @@ def _outcomes_of_calls(evidence: Evidence, verdict: Verdict) -> dict[int, Outcom
     """Return the outcome of the last backward call of each step; None where it is not known."""
     known: dict[int, Outcome | None] = {}
     ran = evidence.runs.plain.calls
-    for number, seen in enumerate(evidence.runs.observer.state.backward_calls):
+    for number, seen in enumerate(evidence.state.backward_calls):
         is_last = number == len(ran) - 1 and verdict.outcome == "raises-backward"
         if is_last or (number < len(ran) and ran[number].error is not None):
-            known[seen.call] = "raises-backward"
+            known[seen.step] = "raises-backward"
         elif verdict.outcome == "correct":
-            known[seen.call] = "correct"
+            known[seen.step] = "correct"
         elif verdict.outcome == "silently-wrong" and number == evidence.wrong_call:
-            known[seen.call] = "silently-wrong"
+            known[seen.step] = "silently-wrong"
         else:
-            known.setdefault(seen.call, None)
+            known.setdefault(seen.step, None)
     return known
 
 
@@ -151,7 +151,7 @@ def _agreeing(
         return tuple(structs.replace(visit, true="") if visit.true != visit.got else visit for visit in trace)
     if verdict.outcome != "silently-wrong" or evidence.wrong_call is None or evidence.runs.observer.failure is not None:
         return trace
-    call = evidence.state.backward_calls[evidence.wrong_call].call
+    call = evidence.state.backward_calls[evidence.wrong_call].step
     right = dict(_right_texts(evidence, evidence.wrong_call))
     nodes = evidence.state.graph.nodes
     return tuple(

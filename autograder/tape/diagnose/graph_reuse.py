@@ -33,13 +33,11 @@ def freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
 def _stale_graphs(state: RunState) -> Iterator[GraphFault]:
     """Yield the values whose graph a line's backward calls visit before and after a step that updated parameters below them."""
     calls, steps = state.flow.calls, state.flow.steps.calls
-    visited = state.nodes_of_calls()
     for place in dict.fromkeys(call.place for call in calls):
         numbers = [number for number, call in enumerate(calls) if call.place == place]
         for first, later in zip(numbers, numbers[1:], strict=False):
             updated = {tracked.id for step, held in steps if first < step <= later for tracked in held}
-            again = [state.graph.nodes[node] for node in visited[later]] if updated else []
-            shared = _youngest_shared(again, [set(visited[first])])
+            shared = _youngest_shared(state, calls[later], [calls[first]]) if updated else None
             if shared and updated & state.graph.leaves_below([shared.id]):
                 yield _carried_fault(state, shared, place, STALE)
                 break
@@ -48,14 +46,12 @@ def _stale_graphs(state: RunState) -> Iterator[GraphFault]:
 def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that created the part of the graph that an earlier call freed."""
     state, calls = evidence.state, evidence.state.flow.calls
-    # In a long run, `visited` and `backward_calls` also have the calls before the recording, which `calls` does not.
-    known = zip(calls[:-1], state.visited[-len(calls) :], state.backward_calls[-len(calls) :], strict=False)
-    freeing = [(call, set(nodes), begun.call) for call, nodes, begun in known if not call.keeps_graph]
+    freeing = [call for call in calls[:-1] if not call.keeps_graph]
     if not freeing:
         return
     last = calls[-1]
     again = {node for node in last.nodes if node is not None}
-    if any(again & set(call.nodes) for call, _, _ in freeing):
+    if any(again & set(call.nodes) for call in freeing):
         made = state.graph.nodes[min(again)].place
         yield freed_graph.at(
             made,
@@ -64,16 +60,16 @@ def _freed_graph(evidence: Evidence) -> Iterator[GraphFault]:
             name=name_of(state, last.roots, Message("backward.the_loss|The loss")), place=line_of(last.place, made.file),
         )  # fmt: skip
         return
-    visited = [nodes for _, nodes, _ in freeing]
-    shared = _youngest_shared([state.graph.nodes[number] for number in state.visited[-1]], visited)
+    shared = _youngest_shared(state, last, freeing)
     if shared is None:
         return
-    first, begun = next((call, begun) for call, nodes, begun in freeing if shared.id in nodes)
+    first = next(call for call in freeing if shared.id in call.graph.visited)
+    begun = first.graph.step
     # Of losses that were all computed before, such as in `for loss in losses: loss.backward()`, no iteration passes on a value.
     is_carried = any(shared.step <= step <= begun for step in _rounds(state, last.place))
     if is_carried and any(state.graph.nodes[node].step > begun for node in again):
-        common = [state.graph.nodes[number] for number in set().union(*visited).intersection(state.visited[-1])]
-        for node in _carried_nodes(state, common) or [shared]:
+        visited = set[int]().union(*(call.graph.visited for call in freeing)).intersection(last.graph.visited)
+        for node in _carried_nodes(state, [state.graph.nodes[number] for number in visited]) or [shared]:
             yield _carried_fault(state, node, first.place, FREED_IN_LOOP)
     else:
         yield _freed_between_losses(state, shared, first, last)
@@ -123,10 +119,9 @@ def _modified_below(state: RunState, top: GraphNode) -> WriteEvent | None:
 def _modified_graph(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the value that carries the graph of an earlier iteration, if backward raised an error at a modified tensor of it."""
     state, calls = evidence.state, evidence.state.flow.calls
-    rounds = [number for number, call in enumerate(calls[:-1]) if call.place == calls[-1].place]
-    if not rounds:
+    call = _last_round(state)
+    if call < 0:
         return
-    call = state.backward_calls[rounds[-1] - len(calls)].call
     repeated = {node.place for node in state.graph.nodes if node.step > call}  # lines of the loop, and not above it
     for node in [state.graph.nodes[number] for number in evidence.raised_nodes if number is not None]:
         write, carried = _modified_below(state, node), _carried_node(state, node) or node
@@ -167,7 +162,8 @@ def _carried_fault(
         )
         below = state.graph.below([carried.id])
         nodes = state.graph.nodes
-        beside = {number for node in set(state.visited[-1]) - below.keys() for number in nodes[node].inputs}
+        visited = set(state.flow.calls[-1].graph.visited)
+        beside = {number for node in visited - below.keys() for number in nodes[node].inputs}
         is_older = all(step.place != carried.place for step in state.finished_steps[_rounds(state, at)[0] :])
         if is_older and all(nodes[number].inputs for number in beside if number is not None):
             # No leaf is left without its history.
@@ -190,7 +186,7 @@ def _carried_nodes(state: RunState, freed: list[GraphNode]) -> list[GraphNode]:
 
 def _is_carried(state: RunState, node: GraphNode) -> bool:
     """Return whether the loss of this iteration uses the result of a node; the last one may compute with it after backward."""
-    reached = set(state.visited[-1])
+    reached = state.flow.calls[-1].graph.visited
     return any(consumer.step > _last_round(state) and consumer.id in reached for consumer in node.consumers)
 
 
@@ -203,15 +199,13 @@ def _is_bound_anew(state: RunState, carried: GraphNode) -> bool:
 
 def _rounds(state: RunState, at: Place) -> list[int]:
     """Return the steps of the recorded backward calls in a line."""
-    begun = zip(state.flow.calls, state.backward_calls[-len(state.flow.calls) :], strict=False)
-    return [call.call for made, call in begun if made.place == at]
+    return [call.graph.step for call in state.flow.calls if call.place == at]
 
 
 def _last_round(state: RunState) -> int:
     """Return the step of the last earlier backward call in the line of the last one, else -1."""
     calls = state.flow.calls
-    rounds = (number for number in range(-2, -len(calls) - 1, -1) if calls[number].place == calls[-1].place)
-    return next((state.backward_calls[number].call for number in rounds), -1)
+    return next((call.graph.step for call in reversed(calls[:-1]) if call.place == calls[-1].place), -1)
 
 
 def _carried_node(state: RunState, shared: GraphNode) -> GraphNode | None:
@@ -235,8 +229,8 @@ def _name_of_node(state: RunState, node: GraphNode) -> str:
     return name_of(state, tensors, Message("backward.part_of_graph|a part of the graph"))
 
 
-def _youngest_shared(nodes: list[GraphNode], before: list[set[int]]) -> GraphNode | None:
-    """Return the newest node that an earlier call also visited."""
-    known = set().union(*before)
-    shared = [node for node in nodes if node.id in known and node.inputs]
-    return max(shared, key=lambda node: node.id, default=None)
+def _youngest_shared(state: RunState, call: StartedBackward, before: list[StartedBackward]) -> GraphNode | None:
+    """Return the newest node of a call that an earlier call also visited."""
+    known = set[int]().union(*(earlier.graph.visited for earlier in before))
+    shared = [number for number in known.intersection(call.graph.visited) if state.graph.nodes[number].inputs]
+    return state.graph.nodes[max(shared)] if shared else None

@@ -248,8 +248,7 @@ def write_before_recomputation(evidence: Evidence) -> Iterator[Harm]:
     They happened between the forward pass of a block and the backward call that computes it again.
     """
     state, count = evidence.state, len(evidence.state.writes)
-    calls = state.flow.calls[-len(state.visited) :]
-    read_at = {node: call.writes for visited, call in zip(state.visited, calls, strict=False) for node in visited}
+    read_at = {node: call.writes for call in state.flow.calls for node in call.graph.visited}
     blocks = [save for save in state.graph.saves if save.checkpointed]
     spans = {(save.writes_before, read_at.get(save.node.id, count)) for save in blocks}
     for number in sorted(set().union(*(range(*span) for span in spans))):
@@ -302,7 +301,7 @@ def _source_node(state: RunState, write: WriteEvent) -> GraphNode | None:
     """Return the node that passed the gradient on: the consumer of the custom node that ran, else the first node with two inputs."""
     if write.running and write.running.consumers:
         return write.running.consumers[0]
-    visited = state.visited[write.call] if write.call < len(state.visited) else ()
+    visited = state.backward_calls[write.call].visited if write.call < len(state.backward_calls) else ()
     nodes = [state.graph.nodes[number] for number in visited]
     return next((node for node in nodes if len(node.inputs) > 1), nodes[0] if nodes else None)
 

@@ -101,7 +101,7 @@ def missing_gradient(evidence: Evidence) -> Iterator[GraphFault]:
                 "leaf.retain_before|Call {name}.retain_grad() before backward.",
                 name=name_of(state, [tracked], "it"),
             )
-    visited = state.nodes_of_calls()
+    visited = [call.graph.visited for call in state.flow.calls]
     for place, (tracked, _, calls) in state.flow.missing.items():
         is_early = not any(tracked.node in nodes for nodes in visited[:calls]) and (
             calls == 0 or any(tracked.node in nodes for nodes in visited[calls:])
@@ -238,7 +238,7 @@ def flat_derivative(evidence: Evidence) -> Iterator[GraphFault]:
 def _drawn(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the calls of `torch.normal` with computed parameters, whose derivative is 0, that a backward call visited."""
     state = evidence.state
-    visited = sorted({number for numbers in state.nodes_of_calls() for number in numbers})
+    visited = sorted({number for call in state.flow.calls for number in call.graph.visited})
     nodes = [state.graph.nodes[number] for number in visited]
     drawn = {node.place: node for node in nodes if node.name.startswith("NormalBackward")}
     for place in drawn if drawn and not uses_log_probabilities(evidence) else ():

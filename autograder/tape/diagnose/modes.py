@@ -21,7 +21,6 @@ from autograder.tape.diagnose.fault_words import (
     why_recording_is_off,
 )
 from autograder.tape.observe.cuts import NO_GRAD
-from autograder.tape.observe.forecast import UNSEEN
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 
@@ -121,8 +120,7 @@ def stale_cast(evidence: Evidence) -> Iterator[GraphFault]:
         held = None if leaf is None else state.flow.optimized.get(leaf)
         if held is None:
             continue
-        before = len(state.visited) - len(state.flow.calls)  # `steps` counts only the calls after these
-        calls = [number for number, visited in enumerate(state.visited, -before) if node.id in visited]
+        calls = [number for number, call in enumerate(state.flow.calls) if node.id in call.graph.visited]
         if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step, _ in steps):
             continue
         place = _autocast_around(trees.get(node.place.file), node.place) or node.place
@@ -153,7 +151,7 @@ _REGISTERS = re.compile(r"\.register_hook\(")
 def registered_again(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the line that registers a hook of the same leaf once more between two backward calls."""
     hooked = evidence.state.flow.hooked.values()
-    calls = [call.call for call in evidence.state.backward_calls if call is not UNSEEN]
+    calls = (call.graph.step for call in evidence.state.flow.calls)
     later = evidence.state.finished_steps[min(calls, default=0) :]
     lines = Counter(step.place for step in later if step.place and _REGISTERS.search(step.place.text))
     if hooked and lines:

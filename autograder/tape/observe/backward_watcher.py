@@ -99,7 +99,7 @@ class BackwardTrace(Listener):
 
     def fits(self, state: RunState) -> bool:
         """Return whether the observed run has each visited node. A checkpoint recomputes nothing in a run with copies."""
-        calls = range(len(state.visited))
+        calls = range(len(state.backward_calls))
         return all(node_of_visit(visit, state) is not None for visit in self.visits if visit.call in calls)
 
 
@@ -130,7 +130,7 @@ def _is_finite(gradient: Any) -> bool:
 
 def node_of_visit(visit: Visit, state: RunState) -> int | None:
     """Return the id of a visited node, or None if the observed run took another path."""
-    nodes = state.visited[visit.call] if visit.call < len(state.visited) else []
+    nodes = state.backward_calls[visit.call].visited if visit.call < len(state.backward_calls) else ()
     node = state.graph.nodes[nodes[visit.index]] if visit.index < len(nodes) else None
     return node.id if node is not None and node.name == visit.name else None
 
@@ -146,7 +146,7 @@ def backward_steps(trace: BackwardTrace, right: BackwardTrace, state: RunState) 
             continue
         true = others.get((visit.call, visit.index, visit.name), "")
         status: Literal["passed", "raised"] = "passed" if visit.passed else "raised"
-        steps.append(BackwardStep(node, status, visit.got, true, visit.message, state.backward_calls[visit.call].call))
+        steps.append(BackwardStep(node, status, visit.got, true, visit.message, state.backward_calls[visit.call].step))
     return tuple(steps)
 
 
@@ -175,11 +175,11 @@ class BackwardWatcher:
         made = max((root.step for root in tracked), default=state.steps)
         targets = [self.links.track(target) for target in call.targets]
         here = state.statements.here()
-        state.flow.backward(call, targets, tracked, state.writes, here)
+        graph = BackwardCall.of(state.steps, made, visited, saves, state.shared_since)
+        state.flow.backward(call, graph, targets, tracked, state.writes, here)
         if (frame := state.statements.frame) is not None:
             state.flow.used_up.update((here, name) for name in used_up_iterators(frame))
-        state.backward_calls.append(BackwardCall.of(state.steps, made, visited, saves, state.shared_since))
-        state.visited.append([node.id for node in visited])
+        state.backward_calls.append(graph)
         state.thread.engine_depth += 1
 
     def _consume(self, save: TrackedSave) -> None:

@@ -48,17 +48,18 @@ class BackwardRoots:
 class BackwardCall:
     """The state of the graph at a backward call."""
 
-    call: int  # index of the step that called it
+    step: int  # index of the step that called it
     first: int  # index of the first step that created a part of its graph
     invalid: tuple[TrackedSave, ...]  # saved tensors that had changed since they were saved
     wrong_since: int | None  # index of the step from which its gradient is wrong for another reason, or None
     refused: bool  # whether it raised an error because its graph was empty or freed
+    visited: tuple[int, ...]  # ids of the nodes of its graph
 
     @classmethod
     def of(
-        cls, call: int, made: int, visited: list[GraphNode], saves: list[TrackedSave], shared_since: int | None
+        cls, step: int, made: int, visited: list[GraphNode], saves: list[TrackedSave], shared_since: int | None
     ) -> BackwardCall:
-        """Return the state at a backward call in the step `call`, from a root that the step `made` created.
+        """Return the state at a backward call in the step `step`, from a root that the step `made` created.
 
         `visited` are the nodes of its graph, and `saves` their saved tensors. From the step `shared_since` on, two leaves
         share a gradient buffer.
@@ -69,7 +70,8 @@ class BackwardCall:
             wrong_steps.append(shared_since)
         refused = not visited or any(node.freed for node in visited)
         first = min(steps) if steps and not refused else made
-        return cls(call, first, tuple(save for save in saves if save.invalid), min(wrong_steps, default=None), refused)
+        invalid, ids = tuple(save for save in saves if save.invalid), tuple(node.id for node in visited)
+        return cls(step, first, invalid, min(wrong_steps, default=None), refused, ids)
 
     def at(self, step: int) -> Forecast:
         """Return the forecast of this backward after an earlier step."""
@@ -84,7 +86,7 @@ class BackwardCall:
         return Forecast(outcome, tuple(k.record_id for k in worst[:1] if k.record_id is not None))
 
 
-UNSEEN = BackwardCall(-1, -1, (), None, refused=False)  # a call before the observed part of the run
+UNSEEN = BackwardCall(-1, -1, (), None, refused=False, visited=())  # a call before the observed part of the run
 
 
 def forecast(roots: list[GraphNode | None], *, rooted: bool = False) -> Forecast | None:

@@ -13,6 +13,7 @@ import torch
 
 from autograder.tape.internals.tensor_fields import hooks_of
 from autograder.tape.observe.cuts import SOURCES, SUMS, Cut, Cuts, returns_python_values
+from autograder.tape.observe.forecast import BackwardCall
 from autograder.tape.observe.left_gradients import Filling, ReadGradients, UsedGradients
 from autograder.tape.observe.optimizer_steps import ModeSwitches, OptimizerSteps, Parameters, is_empty
 from autograder.tape.observe.step_builder import WriteEvent
@@ -39,6 +40,7 @@ class StartedBackward:
     """A call of backward: its line, its roots and their nodes, whether recording was on, and the cut that a root came from."""
 
     place: Place
+    graph: BackwardCall  # the state of its graph
     roots: list[TrackedTensor]
     nodes: list[int | None]
     recording: bool
@@ -275,6 +277,7 @@ class GradientFlow:
     def backward(
         self,
         call: Backward,
+        graph: BackwardCall,
         targets: list[TrackedTensor],
         roots: list[TrackedTensor],
         writes: list[WriteEvent],
@@ -283,8 +286,9 @@ class GradientFlow:
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
         asked, cut, of = targets if call.asked else [], self.cuts.origin(roots), self._earlier_of(roots)
         recording, nodes = torch.is_grad_enabled(), [root.node for root in roots]
+        keeps_graph = bool(call.keeps_graph)
         started = StartedBackward(
-            here, roots, nodes, recording, cut, asked, call.creates_graph, bool(call.keeps_graph), of, len(writes)
+            here, graph, roots, nodes, recording, cut, asked, call.creates_graph, keeps_graph, of, len(writes)
         )
         if not recording and not started.has_graph:
             self.modes.go_on_without_recording()

@@ -65,7 +65,6 @@ class RunState:
         self.given: dict[Memory, dict[TrackedTensor, TrackedTensor]] = {}
         self.shared_buffers: list[tuple[Place, TrackedTensor, TrackedTensor]] = []
         self.shared_since: int | None = None
-        self.visited: list[list[int]] = []
         self.targets: dict[int, TrackedTensor] = {}  # indexed by the number of the target in the backward calls
         self.read_again: dict[Memory, Place] = {}
         # Number of nodes that existed before the program began, created by earlier cells of a notebook.
@@ -89,7 +88,7 @@ class RunState:
     @property
     def has_used_inherited(self) -> bool:
         """Whether a backward visited a node with saved tensors that existed before the program began."""
-        inherited = (number for visited in self.visited for number in visited if number < self.inherited)
+        inherited = (number for call in self.backward_calls for number in call.visited if number < self.inherited)
         return any(self.graph.nodes[number].saves for number in inherited)
 
     def here(self) -> Place:
@@ -111,13 +110,7 @@ class RunState:
     def skip_call(self) -> None:
         """Count a backward call that was not observed."""
         self.calls += 1
-        self.visited.append([])
         self.backward_calls.append(UNSEEN)
-
-    def nodes_of_calls(self) -> list[list[int]]:
-        """Return the visited nodes of each call in `flow.calls`; [] for a last call at whose start the time limit ended the run."""
-        visited = self.visited[sum(call is UNSEEN for call in self.backward_calls) :]
-        return visited + [[] for _ in self.flow.calls[len(visited) :]]
 
     def name_of(self, tracked: TrackedTensor, *, look: bool = False) -> str | None:
         """Return a tensor's display name: a variable, or a path such as `self.fc.weight`. `look` searches the frames."""
