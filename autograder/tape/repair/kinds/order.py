@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator, Sequence
-from itertools import islice, takewhile
+from itertools import islice, product, takewhile
 
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
@@ -86,9 +85,9 @@ def inline_both_updates(program: BrokenProgram) -> Iterator[Candidate]:
     helpers = {node.name: node for node in source.nodes(ast.FunctionDef) if _updates(node)}
     for statement in source.statements():
         following = source.after(statement)[:1]
-        pair = [_inlined(helpers, part) for part in (statement, *following)]
+        pair = [_inlined(source, helpers, part) for part in (statement, *following)]
         if len(pair) == 2 and all(pair):
-            for lines in _both_first(*pair):  # type: ignore[arg-type]
+            for lines in _both_first(source, *pair):  # type: ignore[arg-type]
                 text = f"{source.newline}{source.indent(statement)}".join(lines)
                 yield Candidate(KIND, (source.replace(statement, text), source.delete(following[0])))
 
@@ -103,55 +102,42 @@ def _body(function: ast.FunctionDef) -> list[ast.stmt]:
     return function.body[1:] if ast.get_docstring(function) else function.body
 
 
-def _inlined(helpers: dict[str, ast.FunctionDef], statement: ast.stmt) -> list[ast.Call] | None:
-    """Return the calls that a call of a helper makes, with its arguments in place of the parameters, or None for other statements."""
+# The statements of a helper, and the edits that put the arguments of a call in place of its parameters.
+_Inlined = tuple[list[ast.stmt], list[Edit]]
+
+
+def _inlined(source: EditableSource, helpers: dict[str, ast.FunctionDef], statement: ast.stmt) -> _Inlined | None:
+    """Return the statements of the helper that a statement calls, with its arguments, or None for other statements."""
     call = sole_call(statement)
     helper = helpers.get(called(call)) if call else None
     if call is None or helper is None:
         return None
     names = [argument.arg for argument in helper.args.args]
     names = names[1:] if names[:1] == ["self"] else names
-    known = dict(zip(names, call.args, strict=False)) | {
-        keyword.arg: keyword.value for keyword in call.keywords if keyword.arg
-    }
-    if set(names) != known.keys():
+    values = dict(zip(names, call.args, strict=False)) | {word.arg: word.value for word in call.keywords if word.arg}
+    if set(names) != values.keys():
         return None
-    copies = [copy.deepcopy(statement.value) for statement in _body(helper) if isinstance(statement, ast.Expr)]
-    return [call for made in copies if isinstance(call := _Arguments(known).visit(made), ast.Call)]
+    uses = (name for node in _body(helper) for name in source.nodes(ast.Name, node) if name.id in values)
+    return _body(helper), [source.replace(name, source.operand(values[name.id])) for name in uses]
 
 
-class _Arguments(ast.NodeTransformer):
-    """A transformer that replaces parameters with arguments."""
-
-    def __init__(self, known: dict[str, ast.expr]):
-        self.known = known
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.known.get(node.id, node)
-
-
-def _both_first(calls: list[ast.Call], later_calls: list[ast.Call]) -> Iterator[list[str]]:
+def _both_first(source: EditableSource, first: _Inlined, second: _Inlined) -> Iterator[list[str]]:
     """Yield the statements of two updates, both backwards first, the second possibly only for the parameters that its step trains."""
-    (first, after_first), (second, after_second) = _diverged(calls), _diverged(later_calls)
-    step_calls = (call.func for call in after_second if called(call) == "step" and isinstance(call.func, ast.Attribute))
-    inputs = f"inputs=[p for group in {ast.unparse(next(step_calls).value)}.param_groups for p in group['params']]"
-    for kept in ("retain_graph=True", ""):
-        for filled in ("", inputs):
-            before_steps = [*first[:-1], _with(first[-1], kept), *second[:-1], _with(second[-1], filled)]
-            yield [ast.unparse(call) for call in (*before_steps, *after_first, *after_second)]
+    body, edits = second
+    step = next(method for node in body for method in methods_called(node, "step"))
+    inputs = f'inputs=[p for group in {source.apply_to(step.value, edits)}.param_groups for p in group["params"]]'
+    for kept, filled in product(("retain_graph=True", ""), ("", inputs)):
+        halves = _diverged(source, first, kept), _diverged(source, second, filled)
+        yield [line for updates in zip(*halves, strict=True) for lines in updates for line in lines]
 
 
-def _diverged(made: list[ast.Call]) -> tuple[list[ast.Call], list[ast.Call]]:
-    """Return the calls up to and including backward, and the calls after it."""
-    stop = [called(statement) for statement in made].index("backward") + 1
-    return made[:stop], made[stop:]
-
-
-def _with(call: ast.Call, keyword: str) -> ast.Call:
-    changed = copy.deepcopy(call)
-    if keyword:
-        changed.keywords += ast.parse(f"f({keyword})", mode="eval").body.keywords  # type: ignore[attr-defined]
-    return changed
+def _diverged(source: EditableSource, update: _Inlined, keyword: str) -> tuple[list[str], list[str]]:
+    """Return the statements of an update up to backward, which gets a keyword argument, and those after it."""
+    body, edits = update
+    stop = next(count for count, node in enumerate(body, 1) if "backward" in called_in(node))
+    added = [source.add_argument(call, keyword) for call in calls_of(body[stop - 1], "backward") if keyword]
+    lines = [source.apply_to(node, [*edits, *added]) for node in body]
+    return lines[:stop], lines[stop:]
 
 
 AGAIN = Message(
