@@ -10,7 +10,7 @@ import torch
 from autograder.tape import explain_program
 from autograder.tape.explain import prove, record, record_program
 from autograder.tape.recording.verdict_types import Check, Excerpt, Gradient, Harm, Place, Verdict
-from autograder.tape.repair import candidates, names_in_code, optimizer_changes, search, suggestions
+from autograder.tape.repair import candidates, code_reader, optimizer_changes, search, suggestions
 from autograder.tape.repair.edits import EditableSource, apply_fix
 from autograder.tape.repair.repairs import find_repairs
 from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
@@ -162,7 +162,7 @@ def test_text_that_needs_names():
     found = find_repairs(factory, record_program(factory.original).verdict, prove)
     assert any("h = h + 1" in fix.after for fix in found.fixes)
     assert w.grad is None
-    assert {"w", "v"} == names_in_code.unbound_names("h = w.exp()\ndef f(x): return h, v, len\ndef g(v): return f(v)\n")
+    assert {"w", "v"} == code_reader.unbound_names("h = w.exp()\ndef f(x): return h, v, len\ndef g(v): return f(v)\n")
 
 
 def test_search_ends_in_time(monkeypatch):

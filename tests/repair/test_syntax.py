@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from autograder.tape.explain import explain_program, prove, record
 from autograder.tape.recording.verdict_types import Fix
+from autograder.tape.repair.code_reader import carried_names
 from autograder.tape.repair.edits import EditableSource, apply_fix, as_fix
-from autograder.tape.repair.names_in_code import carried_names
 from autograder.tape.repair.repairs import find_repairs
 from autograder.tape.repair.trial.program_factory import (
     changed_imports,

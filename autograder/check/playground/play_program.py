@@ -10,8 +10,8 @@ import torch
 
 from autograder.check.playground.arrangement import FormName, LineCard, LineForm, PlayProgram
 from autograder.errors import InputError
+from autograder.tape.repair.code_reader import InPlaceWrite, called, find_writes
 from autograder.tape.repair.edits import EditableSource
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called, find_writes
 from autograder.tape.repair.kinds.out_of_place import MAKERS, chain, drop_underscores, expand_operator, made
 
 METHODS = {ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_", ast.Pow: "pow_"}

@@ -12,7 +12,7 @@ from autograder.tape.internals.tensor_fields import FREED
 from autograder.tape.observe.gradient_flow import StartedBackward
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
-from autograder.tape.observe.step_builder import WriteEvent
+from autograder.tape.observe.tensors import WriteEvent
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 MODIFIED = "modified by an inplace operation"  # in PyTorch's message, 2.6 to 2.15

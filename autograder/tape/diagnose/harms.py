@@ -19,8 +19,7 @@ from autograder.tape.internals.entry_points import ZEROING
 from autograder.tape.internals.tensor_fields import VERSIONS
 from autograder.tape.observe.nodes import GraphNode, TrackedSave
 from autograder.tape.observe.state import RunState
-from autograder.tape.observe.step_builder import WriteEvent
-from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.observe.tensors import TrackedTensor, WriteEvent
 from autograder.tape.recording.verdict_types import Harm, Outcome, Place, note_on_line
 
 

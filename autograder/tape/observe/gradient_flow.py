@@ -16,8 +16,7 @@ from autograder.tape.observe.cuts import SOURCES, SUMS, Cut, Cuts, returns_pytho
 from autograder.tape.observe.forecast import BackwardCall
 from autograder.tape.observe.left_gradients import Filling, ReadGradients, UsedGradients
 from autograder.tape.observe.optimizer_steps import ModeSwitches, OptimizerSteps, Parameters, is_empty
-from autograder.tape.observe.step_builder import WriteEvent
-from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.observe.tensors import TrackedTensor, WriteEvent
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.graph_walk import autograd_flags, node_of

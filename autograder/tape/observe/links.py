@@ -14,8 +14,7 @@ from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import tensors_in
 from autograder.tape.observe.nodes import GraphNode, TrackedSave
 from autograder.tape.observe.state import RunState
-from autograder.tape.observe.step_builder import WriteEvent
-from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.observe.tensors import TrackedTensor, WriteEvent
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.graph_walk import autograd_flags, node_of
 from autograder.tape.run.storages import address_of, elements_of, extent_of, fingerprint

@@ -11,8 +11,7 @@ from autograder.tape.observe.gradient_flow import GradientFlow
 from autograder.tape.observe.names import find_name, path_from_outside
 from autograder.tape.observe.nodes import Graph, GraphNode, TrackedSave
 from autograder.tape.observe.statements import ActiveCall, Statements
-from autograder.tape.observe.step_builder import StepBuilder, WriteEvent
-from autograder.tape.observe.tensors import Tensors, TrackedTensor
+from autograder.tape.observe.tensors import StepBuilder, Tensors, TrackedTensor, WriteEvent
 from autograder.tape.observe.untracked import Untracked
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.function_mode import Functions

@@ -10,8 +10,7 @@ import torch
 from autograder.tape.internals.tensor_fields import base_of, is_view
 from autograder.tape.observe.nodes import Graph
 from autograder.tape.observe.statements import ActiveCall
-from autograder.tape.observe.step_builder import WriteEvent
-from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.observe.tensors import TrackedTensor, WriteEvent
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.graph_walk import node_of
 

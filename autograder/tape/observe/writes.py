@@ -9,8 +9,7 @@ import torch
 from autograder.tape.internals.tensor_fields import version_of
 from autograder.tape.observe.nodes import TrackedSave
 from autograder.tape.observe.state import RunState
-from autograder.tape.observe.step_builder import WriteEvent
-from autograder.tape.observe.tensors import STATED, TrackedTensor
+from autograder.tape.observe.tensors import STATED, TrackedTensor, WriteEvent
 from autograder.tape.run.storages import Memory, address_of
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autograder.tape.recording.verdict_types import Verdict
+from autograder.tape.repair.code_reader import InPlaceWrite, called_in, find_writes
 from autograder.tape.repair.edits import EditableSource, Edits
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called_in, find_writes
 from autograder.tape.run.programs.source_text import ProgramError, read_source
 
 OTHER = 2  # level of changes with other gradients or updates

@@ -8,7 +8,7 @@ from typing import Any
 
 from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, Kind
-from autograder.tape.repair.inplace_finder import called_in
+from autograder.tape.repair.code_reader import called_in, unread_loop_variables
 from autograder.tape.repair.kinds import (
     aliases,
     autograd_functions,
@@ -19,7 +19,6 @@ from autograder.tape.repair.kinds import (
     order,
     out_of_place,
 )
-from autograder.tape.repair.names_in_code import unread_loop_variables
 
 # Kinds that can fix an optimizer's step between a forward pass and its backward; tried first if a step is the cause.
 DETACHED: tuple[Kind, ...] = (carried_state.detach_state, carried_state.detach_shared)

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 from autograder.locale.messages import id_of, ids_in, values_of
 from autograder.tape.recording.verdict_types import GraphFault
+from autograder.tape.repair.code_reader import called, calls, calls_of, methods_called, names_bound, owner, paths_in
 from autograder.tape.repair.edits import BLOCKS, Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import called, calls, calls_of, methods_called, owner
 from autograder.tape.repair.kinds.aliases import is_detached_in_place, remove_alias
-from autograder.tape.repair.names_in_code import names_bound, paths_in
 from autograder.tape.repair.optimizer_changes import Change, backwards, code_in, optimizers
 
 # These calls return the values of their argument without its history.

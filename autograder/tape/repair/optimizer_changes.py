@@ -12,8 +12,8 @@ import torch
 
 from autograder.locale.messages import id_of
 from autograder.tape.recording.verdict_types import GraphFault
+from autograder.tape.repair.code_reader import called, called_in, calls_of, methods_called, owner, sole_call
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import called, called_in, calls_of, methods_called, owner, sole_call
 from autograder.tape.repair.kinds.order import calls_backward, with_inputs
 
 _CODE = re.compile(r"`([^`]+)`")

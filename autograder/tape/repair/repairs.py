@@ -18,8 +18,8 @@ from autograder.tape.diagnose.graph_reuse import MODIFIED, freed_graph
 from autograder.tape.oracle.excerpt import BEYOND, WHOLE, Scope
 from autograder.tape.recording.verdict_types import Fix, Verdict, line_of, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram, TriedChange
+from autograder.tape.repair.code_reader import InPlaceWrite, called
 from autograder.tape.repair.edits import EditableSource, as_diff, as_fix
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 from autograder.tape.repair.kinds.aliases import is_no_grad
 from autograder.tape.repair.search import PAIRED, Prove, Search
 from autograder.tape.repair.trial.meaning import short

@@ -11,8 +11,8 @@ from autograder.tape.oracle.excerpt import Scope
 from autograder.tape.recording.verdict_types import GraphFault, Verdict
 from autograder.tape.repair import graph_changes, optimizer_changes
 from autograder.tape.repair.candidates import is_python
+from autograder.tape.repair.code_reader import unbound_names
 from autograder.tape.repair.edits import EditableSource, Edits, as_diff
-from autograder.tape.repair.names_in_code import unbound_names
 from autograder.tape.repair.repairs import compared_part, factory_in
 from autograder.tape.repair.search import Prove
 from autograder.tape.repair.trial.program_factory import ProgramFactory

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
-from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import (
+from autograder.tape.repair.code_reader import (
     NO_WRITES,
     InPlaceWrite,
     called,
@@ -17,6 +16,7 @@ from autograder.tape.repair.inplace_finder import (
     of_module,
     sole_call,
 )
+from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.kinds.clones import first_name
 from autograder.tape.repair.kinds.out_of_place import drop_underscores, expand_operator, fills, made
 

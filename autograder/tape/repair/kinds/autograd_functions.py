@@ -9,8 +9,8 @@ from typing import Any
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.code_reader import called, calls_of, find_writes
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import called, calls_of, find_writes
 from autograder.tape.repair.kinds.aliases import remove_aliases
 
 ONLY_HERE = Message(

@@ -8,10 +8,16 @@ from collections.abc import Iterator
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.code_reader import (
+    calls_of,
+    carried_names,
+    methods_called,
+    names_bound,
+    names_loaded,
+    paths_in,
+)
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import calls_of, methods_called
 from autograder.tape.repair.kinds.order import calls_backward, needed_for
-from autograder.tape.repair.names_in_code import carried_names, names_bound, names_loaded, paths_in
 
 KIND = translatable("detach the carried state")
 CONSTANT = {"shape", "size", "dim", "ndim", "numel", "device", "dtype", "detach", "data", "item", "tolist"}

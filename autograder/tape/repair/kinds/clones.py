@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
+from autograder.tape.repair.code_reader import called, calls_of, is_path, of_module, parts, paths_in, trace
 from autograder.tape.repair.edits import EditableSource, Edits
-from autograder.tape.repair.inplace_finder import called, calls_of, is_path, of_module, parts, trace
-from autograder.tape.repair.names_in_code import paths_in
 
 MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")
 

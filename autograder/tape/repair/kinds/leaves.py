@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.code_reader import InPlaceWrite, called, calls_of, methods_called, owner
 from autograder.tape.repair.edits import Edit, EditableSource
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls_of, methods_called, owner
 
 SUMMED = Message("change.added_up|The gradients of all its elements are added up.")
 

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.code_reader import InPlaceWrite, called
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 
 OPERATORS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/"}
 

@@ -9,9 +9,17 @@ from itertools import islice, product, takewhile
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.code_reader import (
+    called,
+    called_in,
+    calls_of,
+    carried_names,
+    methods_called,
+    names_bound,
+    names_loaded,
+    sole_call,
+)
 from autograder.tape.repair.edits import BLOCKS, Edit, EditableSource
-from autograder.tape.repair.inplace_finder import called, called_in, calls_of, methods_called, sole_call
-from autograder.tape.repair.names_in_code import carried_names, names_bound, names_loaded
 
 KIND = translatable("both losses backward before either step")
 MADE = (ast.Assign, ast.AnnAssign, ast.AugAssign)

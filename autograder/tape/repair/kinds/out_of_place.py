@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
+from autograder.tape.repair.code_reader import InPlaceWrite, called, calls, of_module, sole_call, targets, trace
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, of_module, sole_call, targets, trace
 
 MAKERS = {
     "zero_": "torch.zeros_like({0})",
