@@ -65,19 +65,17 @@ def harm_to(state: RunState, save: TrackedSave, writes: list[WriteEvent], *, cha
     )  # fmt: skip
 
 
-def name_of_save(state: RunState, save: TrackedSave) -> str:
-    """Return the name of a saved tensor, or else of its base, or else its attribute in the node."""
+def name_at_lines(state: RunState, save: TrackedSave, writes: list[WriteEvent]) -> str:
+    """Return the name of a saved tensor, or else of its base, or else its attribute in the node.
+
+    If an outer function named a result later, the name is that of the lines that saved and modified it.
+    """
     unnamed = f"{save.name} of {save.node.name}"
     if save.tensor is None:
         return unnamed
     owner = state.tensors.all[save.tensor]
-    return owner.name or (owner.base and owner.base.name) or state.name_of(owner) or unnamed
-
-
-def name_at_lines(state: RunState, save: TrackedSave, writes: list[WriteEvent]) -> str:
-    """Return the name of a saved tensor: that of the lines that saved and modified it, if an outer function named a result later."""
-    name = name_of_save(state, save)
-    if save.tensor is None or state.tensors.all[save.tensor].leaf or _reads(save.node.place, name):
+    name = owner.name or (owner.base and owner.base.name) or state.name_of(owner) or unnamed
+    if owner.leaf or _reads(save.node.place, name):
         return name
     given = (write.through for write in writes if is_of(write, save))
     return next((other for other in given if other and _reads(save.node.place, other)), name)

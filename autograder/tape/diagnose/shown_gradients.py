@@ -231,10 +231,9 @@ def _rows(evidence: Evidence) -> dict[str, _Row]:
     parameters of models that had one name, one after another: the name means the last, or the one with a fault.
     """
     rows: dict[str, _Row] = {}
-    calls = _calls_of(evidence)
     numbers: Counter[tuple[str, int]] = Counter()
     for target, name in enumerate(_names(evidence)):
-        shape, reached = tuple(evidence.got.keys[target][0]), calls[target]
+        shape, reached = tuple(evidence.got.keys[target][0]), set(evidence.got.of_target.get(target, ()))
         shape = (0, *shape[1:]) if len(shape) > 1 else shape
         shape = () if "." in name else shape
         first = name, min(reached, default=-1)
@@ -260,15 +259,6 @@ def _target_of(evidence: Evidence, row: _Row, call: int | None) -> int:
     is_wrong = evidence.outcome == "silently-wrong"
     wrong = (target for target in row.targets if is_wrong and evidence.differs(*_pair(evidence, call, target)[:2]))
     return next(wrong, row.targets[-1])
-
-
-def _calls_of(evidence: Evidence) -> list[set[int]]:
-    """Return for each target the indices of the backward calls that reached it."""
-    calls: list[set[int]] = [set() for _ in evidence.got.targets]
-    for number, call in enumerate(evidence.got.calls):
-        for target in call:
-            calls[target].add(number)
-    return calls
 
 
 def _names(evidence: Evidence) -> list[str]:

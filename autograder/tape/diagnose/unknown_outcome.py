@@ -88,7 +88,9 @@ class UnknownOutcomeError(ProgramError):
 def refuse_unfollowed(evidence: Evidence) -> None:
     """Raise an UnknownOutcomeError if another process determined the outcome. Harms of this process are reported in any case."""
     children, outcome = evidence.runs.plain.children, evidence.outcome
-    if outcome == "silently-wrong" and children.forked and _wrote_into_shared_memory(evidence):
+    changed = {save.memory for save in evidence.state.consumed if save.changed}
+    is_foreign_write = any(write.shared and write.memory in changed for write in evidence.state.writes)
+    if outcome == "silently-wrong" and children.forked and is_foreign_write:
         raise UnknownOutcomeError.of(
             "outcome.shared_memory|{file}: another process that the program started wrote into shared memory which "
             "backward needed; its line is not known, because explain follows only this process. Explain that part in "
@@ -171,9 +173,3 @@ def refuse_unrepeated(evidence: Evidence, again: Run) -> None:
             "its random numbers.",
             file=evidence.file,
         )
-
-
-def _wrote_into_shared_memory(evidence: Evidence) -> bool:
-    """Return whether a saved tensor in shared memory changed without a modification by this process."""
-    changed = {save.memory for save in evidence.state.consumed if save.changed}
-    return any(write.shared and write.memory in changed for write in evidence.state.writes)

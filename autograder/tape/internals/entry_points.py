@@ -83,11 +83,16 @@ def close_checkpoints(error: BaseException | None) -> None:
     keeps that frame alive, so later operations would be recomputed with the failed program. Newer releases remove the
     hooks immediately (2.13).
     """
+    for frame in frames_of(error):
+        if frame.f_code.co_filename == checkpoint.__file__:
+            with suppress(RuntimeError):  # the frame is still running
+                frame.clear()
+
+
+def frames_of(error: BaseException | None) -> Iterator[FrameType]:
+    """Yield the frames of an exception, and of those in its chain of contexts."""
     while error is not None:
-        for frame, _ in traceback.walk_tb(error.__traceback__):
-            if frame.f_code.co_filename == checkpoint.__file__:
-                with suppress(RuntimeError):  # the frame is still running
-                    frame.clear()
+        yield from (frame for frame, _ in traceback.walk_tb(error.__traceback__))
         error = error.__context__
 
 

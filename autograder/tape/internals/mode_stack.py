@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from autograder.tape.internals.entry_points import replaced
+from autograder.tape.internals.entry_points import frames_of, replaced
 
 _FILES = ("/torch/_dynamo/", "/torch/_inductor/")
 _COMPILER = "torch._dynamo.eval_frame"  # imported by the first call of `torch.compile`
@@ -77,14 +76,7 @@ def is_tracing() -> bool:
 
 def is_compiling(error: BaseException) -> bool:
     """Return whether an exception, or one in its chain of contexts, was raised while the compiler ran."""
-    frames = (frame for link in _chain(error) for frame, _ in traceback.walk_tb(link.__traceback__))
-    return any(is_compiler_file(frame.f_code.co_filename) for frame in frames)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__context__
+    return any(is_compiler_file(frame.f_code.co_filename) for frame in frames_of(error))
 
 
 def is_compiler_file(file: str) -> bool:
@@ -107,18 +99,18 @@ def push_mode(mode: TorchFunctionMode, above: int | None = None) -> None:
 
     `with mode:` pops the topmost mode at its end, which is the wrong one if blocks end out of order, such as in generators.
     """
-    for other in [mode, *_popped(0 if above is None else _height() - above)]:
+    for other in [mode, *_popped(0 if above is None else len(_modes()) - above)]:
         torch.overrides._push_mode(other)
 
 
 def is_active(mode: TorchFunctionMode) -> bool:
     """Return whether a mode is on this thread's stack."""
-    return any(active is mode for active in torch.overrides._get_current_function_mode_stack())
+    return any(active is mode for active in _modes())
 
 
 def remove_mode(mode: TorchFunctionMode) -> int | None:
     """Remove a mode from this thread's stack, and return the number of modes below it, or None if it is not on the stack."""
-    stack = torch.overrides._get_current_function_mode_stack()
+    stack = _modes()
     place = next((index for index, active in enumerate(stack) if active is mode), None)
     if place is not None:
         for other in _popped(len(stack) - place)[1:]:
@@ -133,11 +125,10 @@ def dispatch_modes() -> bool:
 
 def function_modes() -> bool:
     """Return whether a function mode is active: it can change every function of PyTorch. A default device is such a mode (2.13)."""
-    return _height() > 0
+    return bool(_modes())
 
 
-def _height() -> int:
-    return len(torch.overrides._get_current_function_mode_stack())
+_modes: Callable[[], list[TorchFunctionMode]] = torch.overrides._get_current_function_mode_stack
 
 
 def _popped(count: int) -> list[TorchFunctionMode]:

@@ -17,6 +17,7 @@ from autograder.tape.internals import entry_points
 from autograder.tape.internals.mode_stack import has_scripted_functions, is_tracing
 from autograder.tape.internals.tensor_fields import is_checkpoint, mode_paused, readable_saved_tensors
 from autograder.tape.observe.backward_watcher import BackwardWatcher
+from autograder.tape.observe.forecast import UNSEEN
 from autograder.tape.observe.links import Links
 from autograder.tape.observe.memory_watcher import MemoryWatcher
 from autograder.tape.observe.names import names_in
@@ -358,7 +359,8 @@ class Observer(Listener):
         if not self._only_counts:
             self._isolated(self.backwards.end, call)
             return
-        self.state.skip_call()
+        self.state.calls += 1
+        self.state.backward_calls.append(UNSEEN)
         if self.state.calls == self._first:
             self._only_counts = self.state.thread.functions.only_counts = False
             self.statements.resume(sys._getframe())

@@ -6,7 +6,7 @@ import threading
 
 import torch
 
-from autograder.tape.observe.forecast import UNSEEN, BackwardCall, BackwardRoots, forecast
+from autograder.tape.observe.forecast import BackwardCall, BackwardRoots, forecast
 from autograder.tape.observe.gradient_flow import GradientFlow
 from autograder.tape.observe.names import find_name, path_from_outside
 from autograder.tape.observe.nodes import Graph, GraphNode, TrackedSave
@@ -105,11 +105,6 @@ class RunState:
         self.steps += 1
         if self.steps <= STEPS:
             self.finished_steps.append(step)
-
-    def skip_call(self) -> None:
-        """Count a backward call that was not observed."""
-        self.calls += 1
-        self.backward_calls.append(UNSEEN)
 
     def name_of(self, tracked: TrackedTensor, *, look: bool = False) -> str | None:
         """Return a tensor's display name: a variable, or a path such as `self.fc.weight`. `look` searches the frames."""

@@ -152,10 +152,8 @@ class Statements:
         """The frame of the user's function that runs now."""
         if not self.thread.is_paused:
             return self.top.frame if self.top else None
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and not self._is_followed(frame.f_code):
-            frame = frame.f_back
-        return frame
+        frames = (frame for frame, _ in walk_stack(sys._getframe(1)))
+        return next((frame for frame in frames if self._is_followed(frame.f_code)), None)
 
     def line_of(self, frame: FrameType) -> tuple[str, int]:
         """Return the file of a frame, and the first line of its current statement."""

@@ -198,8 +198,10 @@ def _alike(left: Gradients, right: Gradients, left_key: int, right_key: int) -> 
 
 def gap(got: object, true: object) -> float:
     """Return the largest difference relative to the largest element: 0 for None and zeros, infinity for unequal shapes."""
-    if _are_equal(got, true):  # most gradients are, and a copy in double precision takes longer
-        return 0.0
+    if isinstance(got, torch.Tensor) and isinstance(true, torch.Tensor) and got.dtype == true.dtype:
+        is_dense = all(has_values(gradient) and gradient.layout == torch.strided for gradient in (got, true))
+        if is_dense and torch.equal(got.detach(), true.detach()):
+            return 0.0  # as for most gradients; a copy in double precision takes longer
     got_numbers, true_numbers = _numbers(got), _numbers(true)
     if got_numbers is None or true_numbers is None:
         present = true_numbers if got_numbers is None else got_numbers
@@ -215,14 +217,6 @@ def gap(got: object, true: object) -> float:
     if not torch.isfinite(difference).all():
         return float("inf")
     return float(difference.max()) / max(float(scale.max()) if scale.numel() else 0.0, 1e-30)
-
-
-def _are_equal(got: object, true: object) -> bool:
-    """Return whether both are dense tensors of one type with equal numbers, without nan."""
-    if not isinstance(got, torch.Tensor) or not isinstance(true, torch.Tensor) or got.dtype != true.dtype:
-        return False
-    is_dense = all(has_values(gradient) and gradient.layout == torch.strided for gradient in (got, true))
-    return is_dense and torch.equal(got.detach(), true.detach())
 
 
 def distance(got: object, true: object, size: float = 0.0) -> float | None:

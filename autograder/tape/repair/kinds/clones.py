@@ -130,19 +130,12 @@ def clone_argument(program: BrokenProgram) -> Iterator[Candidate]:
             text = f"{write.root.id} = {write.root.id}.clone()"
             first = function.body[bool(ast.get_docstring(function) and function.body[1:])]
             yield Candidate("clone the argument", (program.source.insert_before(first, text),))
-            yield from clone_at_calls(program.source, function, names, write.root.id)
-
-
-def clone_at_calls(
-    source: EditableSource, function: ast.FunctionDef, names: list[str], name: str
-) -> Iterator[Candidate]:
-    """Yield changes that pass a copy to the function at its calls."""
-    place = names.index(name) - (names[0] in ("self", "cls"))
-    calls = calls_of(source.tree, function.name)
-    given = [call.args[place] for call in calls if place < len(call.args)]
-    given += [word.value for call in calls for word in call.keywords if word.arg == name]
-    edits: list[Edits] = [(source.append(value, ".clone()"),) for value in given]
-    yield from each_then_all("clone at the call", edits)
+            place = names.index(write.root.id) - (names[0] in ("self", "cls"))
+            calls = calls_of(program.source.tree, function.name)
+            passed = [call.args[place] for call in calls if place < len(call.args)]
+            passed += [word.value for call in calls for word in call.keywords if word.arg == write.root.id]
+            edits: list[Edits] = [(program.source.append(value, ".clone()"),) for value in passed]
+            yield from each_then_all("clone at the call", edits)
 
 
 def separate_views(program: BrokenProgram) -> Iterator[Candidate]:

@@ -7,30 +7,24 @@ from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.code_reader import InPlaceWrite, called
-from autograder.tape.repair.edits import Edit, EditableSource, Edits
+from autograder.tape.repair.edits import EditableSource, Edits
 
 OPERATORS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/"}
 
 
 def rebuild_list(program: BrokenProgram) -> Iterator[Candidate]:
     """Replace `for w, g in zip(fast, grads): w -= g` with `fast = [w - g for w, g in zip(fast, grads)]`, also for dictionaries."""
+    source = program.source
     for write in program.writes:
-        loop = program.source.parents[write.statement]
+        loop = source.parents[write.statement]
         if not isinstance(loop, ast.For) or loop.body != [write.statement] or loop.orelse:
             continue
-        if isinstance(write.root, ast.Name) and not write.path and (edits := rebuild(program.source, loop, write)):
-            yield Candidate("build a new container", edits)
-
-
-def rebuild(source: EditableSource, loop: ast.For, write: InPlaceWrite) -> Edits:
-    """Return the edit that replaces the loop with a comprehension, or () if the loop does not iterate over a named container."""
-    value, holder = new_value(source, write), container(loop, write.name)
-    if not value or holder is None:
-        return ()
-    held, key = holder
-    each = f"for {source.of(loop.target)} in {source.of(loop.iter)}"
-    built = f"{{{key}: {value} {each}}}" if key else f"[{value} {each}]"
-    return (source.replace(loop, f"{held} = {built}"),)
+        value, holder = new_value(source, write), container(loop, write.name)
+        if isinstance(write.root, ast.Name) and not write.path and value and holder:
+            name, key = holder
+            each = f"for {source.of(loop.target)} in {source.of(loop.iter)}"
+            built = f"{{{key}: {value} {each}}}" if key else f"[{value} {each}]"
+            yield Candidate("build a new container", (source.replace(loop, f"{name} = {built}"),))
 
 
 def new_value(source: EditableSource, write: InPlaceWrite) -> str:
@@ -67,13 +61,13 @@ def stack_rows(program: BrokenProgram) -> Iterator[Candidate]:
     for write in program.writes:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and program.source.loops(write.statement):
             for made in program.source.bindings(write.name)[-1:]:
-                if isinstance(made.value, ast.Call) and (edits := collect_in_list(program, write, made)):
+                if isinstance(made.value, ast.Call) and (edits := collect_in_list(program.source, write, made)):
                     yield Candidate("collect in a list and stack", edits)
 
 
-def collect_in_list(program: BrokenProgram, write: InPlaceWrite, made: ast.Assign) -> Edits:
+def collect_in_list(source: EditableSource, write: InPlaceWrite, made: ast.Assign) -> Edits:
     """Return the edits for one buffer, or () if its index is not a single loop variable."""
-    loop = program.source.loops(write.statement)[0]
+    loop = source.loops(write.statement)[0]
     index = write.target.slice
     places = index.elts if isinstance(index, ast.Tuple) else [index]
     steps = [at for at, index in enumerate(places) if not isinstance(index, ast.Slice)]
@@ -81,17 +75,12 @@ def collect_in_list(program: BrokenProgram, write: InPlaceWrite, made: ast.Assig
         return ()
     name, dimension = write.name, steps[0]
     option = f", dim={dimension}" if dimension else ""
+    read = [node for node in source.nodes(ast.Subscript, loop) if isinstance(node.ctx, ast.Load)]
+    indices = (node.slice for node in read if ast.unparse(node.value) == ast.unparse(write.root))
     return (
-        program.source.replace(made.value, "[]"),
-        program.source.replace(write.node, f"{name}.append({program.source.of(write.node.value)})"),
-        program.source.insert_after(loop, f"{name} = torch.stack({name}{option})"),
-        *index_by_step(program, write, loop, dimension),
+        source.replace(made.value, "[]"),
+        source.replace(write.node, f"{name}.append({source.of(write.node.value)})"),
+        source.insert_after(loop, f"{name} = torch.stack({name}{option})"),
+        # `out[:, t - 1]` inside the loop becomes `out[t - 1]`.
+        *(source.replace(at, source.of(at.elts[dimension])) for at in indices if isinstance(at, ast.Tuple)),
     )
-
-
-def index_by_step(program: BrokenProgram, write: InPlaceWrite, loop: ast.For, dimension: int) -> Iterator[Edit]:
-    """Yield the edits that turn `out[:, t - 1]` inside the loop into `out[t - 1]`."""
-    for node in program.source.nodes(ast.Subscript, loop):
-        same = isinstance(node.ctx, ast.Load) and ast.unparse(node.value) == ast.unparse(write.root)
-        if same and isinstance(node.slice, ast.Tuple):
-            yield program.source.replace(node.slice, program.source.of(node.slice.elts[dimension]))

@@ -153,7 +153,11 @@ class Reference:
         intended = self.intended
         if self.ran and not self.contradicted:  # otherwise, updates with other gradients have changed the values
             names = [name for name in different(intended.values, trial.values) if name not in unsteady]
-            names = [n for n in names if not is_gradient(n, intended) and intended.leaves.get(n) not in intended.cut]
+            names = [name for name in names if intended.leaves.get(name) not in intended.cut]
+            # Gradients are compared elsewhere, also those in other variables than `w.grad`.
+            gradients = [gradient for call in intended.calls for gradient in call.gradients]
+            names = [name for name in names if not any(same(intended.values[name], value) for value in gradients)]
+            names = [name for name in names if not name.endswith(".grad")]
             sentences.append(other_ends(names, intended.values, trial.values))
         return join_messages(sentences) or None
 
@@ -236,12 +240,6 @@ def other_ends(names: list[str], intended: dict[str, Tensor], now: dict[str, Ten
         len(names) - FEW, "trial.more_names.one|{told} ({count} more name differs).",
         "trial.more_names|{told} ({count} more names differ).", told=sentence,
     )  # fmt: skip
-
-
-def is_gradient(name: str, trial: TrialRun) -> bool:
-    """Return whether a name's value is a gradient. Gradients are compared elsewhere."""
-    value = trial.values[name]
-    return name.endswith(".grad") or any(same(value, gradient) for call in trial.calls for gradient in call.gradients)
 
 
 def text(value: Tensor, digits: int = 4) -> str:
