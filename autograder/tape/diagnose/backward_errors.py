@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import fault_kind, leaves_above, name_of, words_on_cut
+from autograder.tape.diagnose.fault_words import fault_kind, name_of, words_on_cut
 from autograder.tape.diagnose.graph_cut import NO_HISTORY
 from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.gradient_flow import EarlierGradient, StartedBackward
@@ -150,7 +150,7 @@ def _unused(state: RunState, call: StartedBackward) -> GraphFault | None:
     named = (_plain_name(state, tensor) for tensor in (*call.roots, *made))
     root = next(filter(None, named), Message("target.output|the output"))
     earlier = call.of
-    cuts = [cut for cut in state.flow.cuts.all.values() if cut.used_at and target.id in leaves_above(state, cut)]
+    cuts = [cut for cut in state.flow.cuts.all.values() if cut.used_at and target.id in state.leaves_above(cut)]
     if cuts:
         place, (clause, change) = cuts[-1].place, words_on_cut(cuts[-1], state)
         return unused_target.at(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 
 from autograder.errors import message_of
 from autograder.tape.observe.backward_watcher import node_of_visit
+from autograder.tape.observe.left_gradients import FirstStep
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import tree_of_file
@@ -27,9 +29,10 @@ from autograder.tape.oracle.gradient_comparison import (
     gradients_of,
 )
 from autograder.tape.oracle.untracked_writes import UntrackedEffect
-from autograder.tape.recording.verdict_types import GraphFault, Outcome, Problem
+from autograder.tape.recording.verdict_types import GraphFault, Outcome, Place, Problem
 
 N = TypeVar("N", bound=ast.AST)
+S = TypeVar("S", bound=ast.stmt)
 # Compiled functions add in another order, and keep float32 where eager mode rounds intermediate results to bfloat16.
 LOW_PRECISION = (torch.float16, torch.bfloat16)
 LOW_PRECISION_LIMIT = 5e-2
@@ -73,6 +76,56 @@ class Evidence:
     def visited(self) -> dict[int, GraphNode]:
         """The nodes that the backward calls of the observed run visited, by number."""
         return self.state.graph.below(node for call in self.state.flow.calls for node in call.nodes)
+
+    @cached_property
+    def nodes_of_losses(self) -> dict[int, GraphNode]:
+        """The nodes that a backward call visited, and would visit without the cuts, by number."""
+        flow, graph, nodes = self.state.flow, self.state.graph, dict(self.visited)
+        while True:
+            sources = (cut.sources_in(nodes, len(flow.calls)) for cut in flow.cuts.all.values())
+            above = graph.below(node for chosen in sources for _, node in chosen.values())
+            if above.keys() <= nodes.keys():
+                return nodes
+            nodes |= above
+
+    @cached_property
+    def reached_elsewhere(self) -> set[tuple[int, ...]]:
+        """The shapes of the leaves that only backward calls outside of the recorded part reached."""
+        calls, excerpt = self.runs.plain.calls, self.runs.excerpt
+        if excerpt is None:
+            return set()
+        shapes = {leaf: key[0] for call in calls for leaf, key in zip(call.numbers, call.keys, strict=True)}
+        recorded = {leaf for call in calls[excerpt.first - 1 : excerpt.last] for leaf in call.numbers}
+        return {shape for leaf, shape in shapes.items() if leaf not in recorded}
+
+    def recorded_steps(self, steps: Iterable[FirstStep]) -> dict[int, FirstStep]:
+        """Return those of these first steps of the whole run whose parameters were recorded, by id of the parameter."""
+        before = self.runs.excerpt.first - 1 if self.runs.excerpt else 0
+        known = {(step.calls - before, step.position): step for step in steps}
+        return {number: known[at] for number, at in self.state.flow.first_held.items() if at in known}
+
+    def lines_with(self, text: str | re.Pattern[str]) -> list[Place]:
+        """Return the lines that ran and contain a text, as often as they ran."""
+        places = (step.place for step in self.state.finished_steps)
+        return [place for place in places if place and re.search(text, place.text)]
+
+    def uses_log_probabilities(self, name: str = "log_prob") -> bool:
+        """Return whether the program computes log probabilities, through which a loss may depend on how a sample was drawn.
+
+        `name` is a part of the dumped syntax tree.
+        """
+        return any(name in ast.dump(tree) for tree in self.trees.values())
+
+    def around(self, file: str, line: int, kind: type[S]) -> list[S]:
+        """Return the statements of a kind that cover a line, in the order of a walk through the tree; [] without a tree."""
+        tree = self.trees.get(file)
+        nodes = (node for node in (_statements(tree) if tree else ()) if isinstance(node, kind))
+        return [node for node in nodes if node.lineno <= line <= (node.end_lineno or node.lineno)]
+
+    def statement_at(self, place: Place) -> ast.stmt | None:
+        """Return the innermost statement that covers a line."""
+        statements = self.around(place.file, place.line, ast.stmt)
+        return max(statements, key=lambda node: (node.lineno, node.col_offset), default=None)
 
     def nodes(self, *kinds: type[N]) -> Iterator[tuple[str, N]]:
         """Yield the nodes of these types in the trees, each with the name of its file."""
@@ -230,6 +283,12 @@ class CompiledEvidence(Evidence):
         pair = [gradient for gradient in (got, true) if isinstance(gradient, torch.Tensor)]
         is_noise = len(pair) == 2 and not any((gradient.abs() > self.noise).any() for gradient in pair)
         return not is_noise and super().differs(got, true)
+
+
+@functools.lru_cache(maxsize=128)
+def _statements(tree: ast.Module) -> tuple[ast.stmt, ...]:
+    """Return all statements of a file. The result is cached, because hundreds of lines may be queried."""
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.stmt))
 
 
 def _comparable(problem: Problem | None) -> Problem | None:

@@ -7,16 +7,14 @@ import functools
 import linecache
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import multimode
-from typing import TypeVar, cast
+from typing import cast
 
 from autograder.locale.messages import Message, message_with
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.observe.cuts import NEW_LEAF, NO_GRAD, SOURCES, VARIABLE, WRITTEN, Cut
-from autograder.tape.observe.left_gradients import FirstStep
-from autograder.tape.observe.nodes import GraphNode
+from autograder.tape.observe.cuts import NEW_LEAF, NO_GRAD, VARIABLE, WRITTEN, Cut
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import tree_of_file
 from autograder.tape.observe.tensors import TrackedTensor
@@ -31,8 +29,6 @@ NEW_LEAVES = {NEW_LEAF: Message("cut.new_leaf|a new leaf"), VARIABLE: "Variable"
 THIS_LINE = Message("cut.this_line|this line")
 NAMES = {**NUMBERS, **COPIES, **ALIASES, **NEW_LEAVES, WRITTEN: THIS_LINE}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-T = TypeVar("T", bound=ast.stmt)
-Sources = dict[int, tuple[TrackedTensor, int | None]]
 ITS_INPUT = Message("cut.its_input|its input")
 A_PARAMETER = Message("tensor.a_parameter|a parameter")
 ITS_PARAMETERS = Message("optimizer.its_parameters|its parameters")
@@ -86,14 +82,6 @@ def called(cut: Cut) -> str:
     return NAMES.get(cut.how, cut.how)
 
 
-def uses_log_probabilities(evidence: Evidence, name: str = "log_prob") -> bool:
-    """Return whether the program computes log probabilities, through which a loss may depend on how a sample was drawn.
-
-    `name` is a part of the dumped syntax tree.
-    """
-    return any(name in ast.dump(tree) for tree in evidence.trees.values())
-
-
 def words_on_cut(cut: Cut, state: RunState) -> tuple[Message, Message]:
     """Return the effect of a line on a value that has a graph, as a clause, and the replacement for the line."""
     switch = why_recording_is_off(state) if cut.how == NO_GRAD else ""
@@ -145,7 +133,7 @@ def _with_recording(cut: Cut) -> tuple[str, str]:
         if called(cut) == THIS_LINE:
             change = CHANGES["numpy"]
         return "cut.plain_number|{call} makes a plain number of {name}: for backward it is a constant", change
-    if is_copy(cut) and "copy" in cut.place.text:
+    if cut.is_copy and "copy" in cut.place.text:
         return (
             "cut.copied_leaves|it copies {name} into new leaves, and a gradient of these reaches only the copies",
             "cut.functional_call|Call the model itself with other parameters: `torch.func.functional_call(model, "
@@ -163,25 +151,6 @@ def _with_recording(cut: Cut) -> tuple[str, str]:
         change = "cut.use_tensors|Use the tensors themselves, if you want to train the operations before it."
     effect = "cut.constants|{call} takes the values of {name} without their history: for backward they are constants"
     return effect, change
-
-
-COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
-
-
-def is_copy(cut: Cut) -> bool:
-    """Return whether a line copies leaves, as `copy.deepcopy(model)` does."""
-    are_leaves = all(tracked.leaf for tracked in cut.values)
-    return cut.how == "data" and ".data" not in cut.place.text and are_leaves
-
-
-# Calls that make new parameters from the values of others.
-_REPLACES = re.compile(r"^(?!.*load_state_dict).*state_dict\(|\w+_norm\(|parametriz")
-
-
-def is_early_copy(cut: Cut) -> bool:
-    """Return whether leaves were copied only before the first backward call, so that the copy is the model to train."""
-    replaces = _REPLACES.search(cut.place.text) is not None and all(tracked.leaf for tracked in cut.values)
-    return (is_copy(cut) or replaces) and cut.last == 0
 
 
 def why_recording_is_off(state: RunState) -> str:
@@ -263,104 +232,3 @@ def tensors_of(
     untrained = held - {number for number in flow.reached if number not in steps.unoptimized}
     pairs = named.items()
     return tuple(FaultyTensor(name, state.made_at(leaf), lost, read, leaf.id in untrained) for name, leaf in pairs)
-
-
-def reached_elsewhere(evidence: Evidence) -> set[tuple[int, ...]]:
-    """Return the shapes of the leaves that only backward calls outside of the recorded part reached."""
-    calls, excerpt = evidence.runs.plain.calls, evidence.runs.excerpt
-    if excerpt is None:
-        return set()
-    shapes = {leaf: key[0] for call in calls for leaf, key in zip(call.numbers, call.keys, strict=True)}
-    recorded = {leaf for call in calls[excerpt.first - 1 : excerpt.last] for leaf in call.numbers}
-    return {shape for leaf, shape in shapes.items() if leaf not in recorded}
-
-
-def followers(state: RunState) -> set[int]:
-    """Return the ids of parameters into which the program copies values between backward calls, as into a target network.
-
-    They may stay equal: if an optimizer does not train the original, the copied values do not change either.
-    """
-    writes = (write for write in state.writes if write.call > 0 and not write.in_backward)
-    copied = {id(write.memory) for write in writes if COPIED.search(write.place.text)}
-    return {number for number, leaf in state.flow.optimized.items() if id(leaf.memory) in copied}
-
-
-def recorded_steps(evidence: Evidence, steps: Iterable[FirstStep]) -> dict[int, FirstStep]:
-    """Return those of these first steps of the whole run whose parameters were recorded, by id of the parameter."""
-    excerpt, held = evidence.runs.excerpt, evidence.state.flow.first_held
-    before = excerpt.first - 1 if excerpt else 0
-    known = {(step.calls - before, step.position): step for step in steps}
-    return {number: known[at] for number, at in held.items() if at in known}
-
-
-def leaves_above(state: RunState, cut: Cut, sources: Sources | None = None) -> set[int]:
-    """Return the ids of the tensors that receive no gradient because of the cut, or because of the cut of these sources."""
-    chosen = cut.sources if sources is None else sources
-    return chosen.keys() | state.graph.leaves_below(node for _, node in chosen.values())
-
-
-def leaves_of_derivatives(state: RunState) -> set[int]:
-    """Return the ids of the leaves in the graph of an `autograd.grad` call, which need not return a gradient for them.
-
-    The derivative of an energy for its input does not depend on the last bias.
-    """
-    return state.graph.leaves_below(node for call in state.flow.calls if call.asked for node in call.nodes)
-
-
-def leaves_of_losses(state: RunState, cut: Cut, in_losses: Container[int | None]) -> set[int]:
-    """Return the ids of the tensors that would receive the gradient of a loss without the cut.
-
-    Values that the program combined only with a graph that reaches no loss are left out. `in_losses` is the result of
-    `nodes_of_losses`.
-    """
-    return leaves_above(state, cut, _sources_in(cut, in_losses, len(state.flow.calls)) if cut.uses else None)
-
-
-def leaves_used_in(state: RunState, cut: Cut, nodes: Container[int | None]) -> set[int]:
-    """Return the ids of the tensors behind the values of a cut that these nodes use; none if no node uses one."""
-    if not any(node in nodes for node, *_ in cut.uses):
-        return set()
-    return leaves_above(state, cut, _sources_in(cut, nodes, -1))
-
-
-def nodes_of_losses(evidence: Evidence) -> dict[int, GraphNode]:
-    """Return the nodes that a backward call visited, and would visit without the cuts, by number."""
-    flow, graph, nodes = evidence.state.flow, evidence.state.graph, dict(evidence.visited)
-    while True:
-        sources = (_sources_in(cut, nodes, len(flow.calls)) for cut in flow.cuts.all.values())
-        above = graph.below(node for chosen in sources for _, node in chosen.values())
-        if above.keys() <= nodes.keys():
-            return nodes
-        nodes |= above
-
-
-def _sources_in(cut: Cut, nodes: Container[int | None], calls: int) -> Sources:
-    """Return the sources of a cut that one of these nodes, or one after the last backward call, uses; all if this is not known."""
-    behind = [sources for node, before, sources in cut.uses if node in nodes or before == calls]
-    if None in behind or len(cut.uses) > SOURCES:
-        return cut.sources
-    used = frozenset().union(*(sources for sources in behind if sources))
-    return {number: source for number, source in cut.sources.items() if number in used}
-
-
-def lines_with(text: re.Pattern[str], state: RunState) -> list[Place]:
-    """Return the lines that ran and contain a text, as often as they ran."""
-    return [step.place for step in state.finished_steps if step.place and text.search(step.place.text)]
-
-
-def around(tree: ast.Module | None, kind: type[T], line: int) -> list[T]:
-    """Return the statements of a kind that cover a line, in the order of a walk through the tree; [] without a tree."""
-    nodes = (node for node in (_statements(tree) if tree else ()) if isinstance(node, kind))
-    return [node for node in nodes if node.lineno <= line <= (node.end_lineno or node.lineno)]
-
-
-def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:
-    """Return the innermost statement that covers a line."""
-    statements = around(trees.get(place.file), ast.stmt, place.line)
-    return max(statements, key=lambda node: (node.lineno, node.col_offset), default=None)
-
-
-@functools.lru_cache(maxsize=128)
-def _statements(tree: ast.Module) -> tuple[ast.stmt, ...]:
-    """Return all statements of a file. The result is cached, because hundreds of lines may be queried."""
-    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.stmt))

@@ -15,22 +15,9 @@ from autograder.tape.diagnose.fault_words import (
     ALIASES,
     CHANGES,
     NUMBERS,
-    around,
     fault_kind,
-    followers,
-    is_copy,
-    is_early_copy,
-    leaves_above,
-    leaves_of_derivatives,
-    leaves_of_losses,
-    leaves_used_in,
     name_of,
-    nodes_of_losses,
-    reached_elsewhere,
-    recorded_steps,
-    statement_at,
     tensors_of,
-    uses_log_probabilities,
     words_on_cut,
 )
 from autograder.tape.observe.cuts import NO_GRAD, Cut
@@ -86,7 +73,7 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
                     place=line_of(new_leaf, cut.place.file),
                 )
                 follows = join_messages((follows, hides))
-            above = (evidence.state.tensors.all[number] for number in sorted(leaves_above(evidence.state, cut)))
+            above = (evidence.state.tensors.all[number] for number in sorted(evidence.state.leaves_above(cut)))
             leaves = [tensor for tensor in above if tensor.leaf]
             yield _cut_fault(evidence.state, cut, follows, leaves, call.place)
 
@@ -129,9 +116,9 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut off parameters of an optimizer that no backward reached."""
     state, flow = evidence.state, evidence.state.flow
     given = (leaf.id for leaves in state.given.values() for leaf in leaves)
-    reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen, *followers(state)}
-    reached |= leaves_of_derivatives(state)
-    elsewhere, empty = reached_elsewhere(evidence), recorded_steps(evidence, evidence.runs.left.without_gradient)
+    reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen, *state.followers}
+    reached |= state.leaves_of_derivatives
+    elsewhere, empty = evidence.reached_elsewhere, evidence.recorded_steps(evidence.runs.left.without_gradient)
     reached |= {number for number, step in empty.items() if step.is_updated}
     held = {number: leaf for number, leaf in flow.optimized.items() if flow.calls and number not in reached}
     without = {number for number, leaf in held.items() if number in empty or leaf.shape not in elsewhere}
@@ -147,17 +134,17 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     def rank(cut: Cut) -> tuple[bool, bool]:
         # Python computes with a number before the graph uses the result, and a statement may only print it.
         is_used = cut.used_at or (cut.how in NUMBERS and cut.place in made)
-        return not is_used, isinstance(statement_at(evidence.trees, cut.place), ast.Expr)
+        return not is_used, isinstance(evidence.statement_at(cut.place), ast.Expr)
 
     cuts = [*fronts, *sorted(others, key=rank)]
-    in_losses, missing = nodes_of_losses(evidence) if without else {}, set(without)
+    in_losses, missing = evidence.nodes_of_losses if without else {}, set(without)
     for cut in cuts if without else ():
         # Several lines can make leaves of values behind which the same parameters are, such as the weight and the bias.
-        kept_from = leaves_of_losses(state, cut, in_losses) & (missing if cut in fronts else without)
+        kept_from = state.leaves_of_losses(cut, in_losses) & (missing if cut in fronts else without)
         # A value that left as another tensor and was not combined with the graph again was only read, and copies that no
         # backward reaches take no gradient away.
-        looks = (cut.how not in (*NUMBERS, "numpy") and not cut.used_at) or is_copy(cut)
-        if kept_from and (not looks or cut in fronts) and not is_early_copy(cut):
+        looks = (cut.how not in (*NUMBERS, "numpy") and not cut.used_at) or cut.is_copy
+        if kept_from and (not looks or cut in fronts) and not cut.is_early_copy:
             without -= kept_from
             tensors = [flow.optimized[number] for number in sorted(kept_from)]
             names = name_of(state, tensors, A_PARAMETER)
@@ -165,7 +152,7 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
                 "cut.not_updated|No backward call computes a gradient for {names}, which the optimizer holds.",
                 names=names,
             )
-            if is_copy(cut) and (place := _updated_copies(evidence, cut)) is not None:
+            if cut.is_copy and (place := _updated_copies(evidence, cut)) is not None:
                 also = Message(
                     "cut.copies_updated|The update of the copies through .data at {place} is not recorded either.",
                     place=line_of(place, cut.place.file),
@@ -197,8 +184,8 @@ def cut_steps(state: RunState) -> dict[Place, tuple[Cut, list[TrackedTensor], St
         below = state.graph.below(call.nodes)
         ids = {leaf.id for leaf in held} - {node.tensor for node in below.values()} - replaced
         for cut in flow.cuts.all.values():
-            lost = leaves_used_in(state, cut, below) & ids
-            if lost and not is_early_copy(cut):
+            lost = state.leaves_used_in(cut, below) & ids
+            if lost and not cut.is_early_copy:
                 cuts.setdefault(step, (cut, [leaf for leaf in held if leaf.id in lost], call))
     return cuts
 
@@ -209,14 +196,14 @@ def _places_of_nodes(state: RunState) -> set[Place]:
 
 def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the numbers that were converted from tensors with a graph and are added to a loss."""
-    state, trees = evidence.state, evidence.trees
+    state = evidence.state
     made = _places_of_nodes(state)
     losses = (node for call in state.flow.calls for node in _scaled_sums(state, call))
     sums = {node.place for node in losses if _SUM.match(node.name)}
     for cut in list(state.flow.cuts.all.values()):
         if cut.how not in NUMBERS:
             continue
-        place = _where_added(state, cut, sums, trees)
+        place = _where_added(evidence, cut, sums)
         if place is None and cut.place in made and any(tracked.leaf for tracked in cut.values):
             yield _cut_fault(state, cut, Message("cut.result|the result of this line has no gradient for it."))
         if place is not None:
@@ -227,11 +214,12 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
             yield _cut_fault(state, cut, follows)
 
 
-def _where_added(state: RunState, cut: Cut, sums: set[Place], trees: dict[str, ast.Module]) -> Place | None:
+def _where_added(evidence: Evidence, cut: Cut, sums: set[Place]) -> Place | None:
     """Return the sum of a loss that adds the number: in the statement of the cut, or in one that reads its variable."""
+    state = evidence.state
     places = {place.line: place for place in sums if place.file == cut.place.file}
     # Several statements may be on the line.
-    statements = around(trees.get(cut.place.file), ast.stmt, cut.place.line) if places else []
+    statements = evidence.around(cut.place.file, cut.place.line, ast.stmt) if places else []
     converting = [node for node in statements if any(map(_is_number, ast.walk(node)))]
     statement = max(converting or statements, key=lambda node: (node.lineno, node.col_offset), default=None)
     if statement is None:
@@ -248,7 +236,7 @@ def _where_added(state: RunState, cut: Cut, sums: set[Place], trees: dict[str, a
         return here
     if not targets or not isinstance(targets[0], ast.Name) or targets[0].id in with_graph:
         return None
-    for node in ast.walk(trees[cut.place.file]):
+    for node in ast.walk(evidence.trees[cut.place.file]):
         if isinstance(node, ast.stmt) and node.lineno in places and node.lineno > statement.lineno:
             names = (read for read in ast.walk(node) if isinstance(read, ast.Name) and isinstance(read.ctx, ast.Load))
             if any(read.id == targets[0].id and _is_summand(read, node, with_graph) for read in names):
@@ -294,7 +282,7 @@ def _constant_steps(evidence: Evidence) -> Iterator[GraphFault]:
 
     An update of copies that is computed from such a gradient, as in meta learning, is constant for backward.
     """
-    state, flow, elsewhere = evidence.state, evidence.state.flow, reached_elsewhere(evidence)
+    state, flow, elsewhere = evidence.state, evidence.state.flow, evidence.reached_elsewhere
     known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen
     for call in flow.calls:
         earlier = call.of
@@ -327,7 +315,7 @@ def _samples(evidence: Evidence) -> Iterator[GraphFault]:
     Values whose log probability is computed are left out.
     """
     state = evidence.state
-    if not state.flow.cuts.drawn or uses_log_probabilities(evidence, "attr='log_prob'"):
+    if not state.flow.cuts.drawn or evidence.uses_log_probabilities("attr='log_prob'"):
         return
     losses = [state.graph.below(call.nodes) for call in state.flow.calls]
     for cut in state.flow.cuts.drawn.values():
@@ -353,7 +341,7 @@ def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that take values without their history for a term of a loss that trains all parameters behind them."""
     state, flow = evidence.state, evidence.state.flow
     for cut, sums in flow.cuts.terms.values():
-        above = [state.tensors.all[number] for number in leaves_above(state, cut)]
+        above = [state.tensors.all[number] for number in state.leaves_above(cut)]
         leaves = {tracked.id: tracked for tracked in above if tracked.leaf}
         is_term = leaves.keys() <= flow.optimized.keys() and any(math.prod(leaf.shape) > 1 for leaf in leaves.values())
         places = (_where_constant(evidence, call, cut, sums, {*leaves}) for call in flow.calls) if is_term else iter(())

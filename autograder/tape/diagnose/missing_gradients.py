@@ -9,17 +9,7 @@ from collections.abc import Iterator
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import (
-    A_PARAMETER,
-    THIS_LINE,
-    around,
-    fault_kind,
-    is_copy,
-    leaves_above,
-    name_of,
-    statement_at,
-    uses_log_probabilities,
-)
+from autograder.tape.diagnose.fault_words import A_PARAMETER, THIS_LINE, fault_kind, name_of
 from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.observe.backward_watcher import node_of_visit
 from autograder.tape.observe.state import RunState
@@ -37,12 +27,11 @@ COPY = "leaf.copy_in_place|Modify the leaf in place, under torch.no_grad(): `{na
 def lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad or is not used."""
     for name, place, regained in _rebound(evidence.state):
-        statement = statement_at(evidence.trees, place)
+        statement = evidence.statement_at(place)
         new = getattr(statement, "value", None)
         is_assigned = isinstance(statement, ast.Assign) and [*map(ast.unparse, statement.targets)] == [name]
         if not is_assigned or not isinstance(new, ast.BinOp):
             continue
-        tree = evidence.trees[place.file]
         text, is_own = ast.unparse(new), ast.unparse(new.left) in (name, f"{name}.data")
         is_step = isinstance(new.op, ast.Sub) and is_own and f"{name}.grad" in text and "detach" not in text
         if not regained and is_step:
@@ -52,11 +41,11 @@ def lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
             )
             yield lost_leaf.at(
                 place,
-                LOOP_NAME if _loops_over(tree, name, place.line) else effect,
+                LOOP_NAME if _loops_over(evidence, place.file, place.line, name) else effect,
                 "leaf.modify_in_place|Modify the leaf in place, under torch.no_grad(): `{name} -= {step}`.",
                 name=name, step=ast.unparse(new.right),
             )  # fmt: skip
-        elif _is_unused(tree, name, new.lineno):
+        elif _is_unused(evidence, place.file, new.lineno, name):
             yield lost_leaf.at(place, LOOP_NAME, COPY, name=name, new=ast.unparse(new))
 
 
@@ -73,25 +62,24 @@ def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
                 yield change.name, step.place, state.tensors.all[new].leaf
 
 
-def _is_unused(tree: ast.Module, name: str, line: int) -> bool:
+def _is_unused(evidence: Evidence, file: str, line: int, name: str) -> bool:
     """Return whether a line reads the name of a loop around it, and no line of the loop below it does."""
-    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
+    uses = [node for where, node in evidence.nodes(ast.Name) if where == file and node.id == name]
     reads = [use.lineno for use in uses if isinstance(use.ctx, ast.Load)]
-    end = max((loop.end_lineno or 0 for loop in _loops_over(tree, name, line)), default=0)
+    end = max((loop.end_lineno or 0 for loop in _loops_over(evidence, file, line, name)), default=0)
     return line in reads and line <= end and not any(line < other <= end for other in reads)
 
 
-def _loops_over(tree: ast.Module, name: str, line: int) -> list[ast.For]:
+def _loops_over(evidence: Evidence, file: str, line: int, name: str) -> list[ast.For]:
     """Return the loops around a line that bind a name in each iteration."""
-    loops = around(tree, ast.For, line)
+    loops = evidence.around(file, line, ast.For)
     return [loop for loop in loops if name in {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}]
 
 
 @fault_kind("gradient of a tensor that is not a leaf")
 def missing_gradient(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that read the `.grad` of a tensor with a graph."""
-    state, trees = evidence.state, evidence.trees
-    problem = evidence.runs.plain.problem
+    state, problem = evidence.state, evidence.runs.plain.problem
     for place, tracked in state.flow.retained_late.items():
         if problem is not None and problem.is_at(place):
             yield missing_gradient.at(
@@ -107,7 +95,7 @@ def missing_gradient(evidence: Evidence) -> Iterator[GraphFault]:
             calls == 0 or any(tracked.node in nodes for nodes in visited[calls:])
         )
         is_expected = is_early and not (problem and problem.is_at(place))
-        if tracked.node is not None and not is_expected and not _only_clears(trees.get(place.file), place.line):
+        if tracked.node is not None and not is_expected and not _only_clears(evidence, place):
             yield missing_gradient.at(
                 place,
                 "leaf.grad_is_none|{name}.grad is None: {name} is not a leaf, because {place} computed it; "
@@ -119,10 +107,10 @@ def missing_gradient(evidence: Evidence) -> Iterator[GraphFault]:
             )
 
 
-def _only_clears(tree: ast.Module | None, line: int) -> bool:
+def _only_clears(evidence: Evidence, place: Place) -> bool:
     """Return whether a line is in the test of an `if` statement that only clears a `.grad` or prints it."""
-    guards = ((guard.test, guard.body) for guard in around(tree, ast.If, line))
-    bodies = [body for test, body in guards if test.lineno <= line <= (test.end_lineno or line)]
+    guards = ((guard.test, guard.body) for guard in evidence.around(place.file, place.line, ast.If))
+    bodies = [body for test, body in guards if test.lineno <= place.line <= (test.end_lineno or place.line)]
     texts = [ast.unparse(statement) for body in bodies for statement in body]
     uses = [text for text in texts if ".grad" in text]
     return bool(uses) and all(_CLEARS.search(text) for text in uses)
@@ -139,7 +127,7 @@ def empty_gradient(evidence: Evidence) -> Iterator[GraphFault]:
         if leaf.node is not None or (place.file, place.line) != (at.file, at.line):
             continue
         last = line_of(state.flow.calls[-1].place, place.file) if state.flow.calls else ""
-        cuts = (cut for cut in state.flow.cuts.all.values() if not is_copy(cut) and leaf.id in leaves_above(state, cut))
+        cuts = (cut for cut in state.flow.cuts.all.values() if not cut.is_copy and leaf.id in state.leaves_above(cut))
         cut = next(cuts, None)
         cut_at = line_of(cut.place, place.file) if cut else ""
         reason = _why_empty(state, leaf, cut_at, is_required=is_required)
@@ -241,7 +229,7 @@ def _drawn(evidence: Evidence) -> Iterator[GraphFault]:
     visited = sorted({number for call in state.flow.calls for number in call.graph.visited})
     nodes = [state.graph.nodes[number] for number in visited]
     drawn = {node.place: node for node in nodes if node.name.startswith("NormalBackward")}
-    for place in drawn if drawn and not uses_log_probabilities(evidence) else ():
+    for place in drawn if drawn and not evidence.uses_log_probabilities() else ():
         yield flat_derivative.at(
             place,
             "flat.normal|the derivative of torch.normal is 0, so no gradient reaches the mean and the standard deviation "

@@ -11,15 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import (
-    A_PARAMETER,
-    around,
-    fault_kind,
-    lines_with,
-    name_of,
-    tensors_of,
-    why_recording_is_off,
-)
+from autograder.tape.diagnose.fault_words import A_PARAMETER, fault_kind, name_of, tensors_of, why_recording_is_off
 from autograder.tape.observe.cuts import NO_GRAD
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
@@ -52,7 +44,7 @@ _SETTING = re.compile(rf"([^\s=]+)\.(requires_grad|{_OTHER_NAMES}) = ([^#]*[^#\s
 def not_read(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that set an attribute instead of `requires_grad` of a tensor: of a module, or with another name."""
     modules = evidence.state.flow.modes.set_of_module
-    for place in (*modules, *lines_with(_MISSPELLED, evidence.state)):
+    for place in (*modules, *evidence.lines_with(_MISSPELLED)):
         if (setting := _SETTING.search(place.text)) is None or setting[1] == "self":
             continue
         effect = "setting.misspelled|`{name}` is not an attribute that PyTorch reads, so this line has no effect."
@@ -113,7 +105,7 @@ def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]
 @fault_kind("stale cast")
 def stale_cast(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the `autocast` blocks in which a step changed a weight whose cast copy was used again."""
-    state, trees, steps = evidence.state, evidence.trees, evidence.state.flow.steps.calls
+    state, steps = evidence.state, evidence.state.flow.steps.calls
     for node in state.graph.nodes:
         source = node.inputs[0] if node.name == "ToCopyBackward0" else None
         leaf = None if source is None else state.graph.nodes[source].tensor
@@ -123,7 +115,7 @@ def stale_cast(evidence: Evidence) -> Iterator[GraphFault]:
         calls = [number for number, call in enumerate(state.flow.calls) if node.id in call.graph.visited]
         if not any(first < step <= later for first, later in zip(calls, calls[1:], strict=False) for step, _ in steps):
             continue
-        place = _autocast_around(trees.get(node.place.file), node.place) or node.place
+        place = _autocast_around(evidence, node.place) or node.place
         yield stale_cast.at(
             place,
             "autocast.stale_cast|one autocast contains several steps: its cache keeps the cast copy of {names} "
@@ -133,9 +125,9 @@ def stale_cast(evidence: Evidence) -> Iterator[GraphFault]:
         )  # fmt: skip
 
 
-def _autocast_around(tree: ast.Module | None, place: Place) -> Place | None:
+def _autocast_around(evidence: Evidence, place: Place) -> Place | None:
     """Return the innermost `with … autocast …` statement around a line."""
-    blocks = around(tree, ast.With, place.line)
+    blocks = evidence.around(place.file, place.line, ast.With)
     blocks = [block for block in blocks if any("autocast" in ast.unparse(item.context_expr) for item in block.items)]
     if not blocks:
         return None
@@ -183,7 +175,7 @@ def without_result(evidence: Evidence) -> Iterator[GraphFault]:
             target = ast.unparse(node.targets[0])
             if any(isinstance(use, ast.Name) and use.id == target and use.lineno > node.lineno for use in inside):
                 continue  # such as `g = g.cpu()` in front of `kept.append(g)`
-            binds = lines_with(re.compile(rf"^{re.escape(target)} = "), evidence.state) if target in names else []
+            binds = evidence.lines_with(rf"^{re.escape(target)} = ") if target in names else []
             ran = [place for place in binds if (place.file, place.line) == (file, node.lineno)]
             if ran:
                 yield without_result.at(

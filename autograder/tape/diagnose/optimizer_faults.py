@@ -11,16 +11,7 @@ import torch
 
 from autograder.locale.messages import counted_message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import (
-    A_PARAMETER,
-    ITS_PARAMETERS,
-    and_more,
-    around,
-    fault_kind,
-    name_of,
-    recorded_steps,
-    tensors_of,
-)
+from autograder.tape.diagnose.fault_words import A_PARAMETER, ITS_PARAMETERS, and_more, fault_kind, name_of, tensors_of
 from autograder.tape.diagnose.graph_cut import cut_steps
 from autograder.tape.diagnose.unoptimized import written_after_backward
 from autograder.tape.observe.left_gradients import LeftGradient
@@ -69,7 +60,7 @@ def _cleared_in_rounds(evidence: Evidence) -> Iterator[GraphFault]:
         count, backward = next(iter(steps))
         is_last = count and len(steps) == 1 and steps.total() > 1 and not _has_hooks(evidence)
         statements = evidence.nodes(ast.stmt) if is_last else ()
-        if is_last and not any(_reads_gradient(evidence.trees[file], node) for file, node in statements):
+        if is_last and not any(_reads_gradient(evidence, file, node) for file, node in statements):
             effect = counted_message(
                 count,
                 "optimizer.cleared_in_rounds.one|each step uses the gradients of one backward call; those of the call of "
@@ -89,14 +80,14 @@ def _has_hooks(evidence: Evidence) -> bool:
     return any(node.attr in _HOOKS for _, node in evidence.nodes(ast.Attribute))
 
 
-def _reads_gradient(tree: ast.Module, statement: ast.stmt) -> bool:
+def _reads_gradient(evidence: Evidence, file: str, statement: ast.stmt) -> bool:
     """Return whether a statement reads a gradient, other than to clear it, and not of an input that its function lets require grad."""
     parts = [child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)]
     attributes = [node for part in parts for node in ast.walk(part) if isinstance(node, ast.Attribute)]
     owners = {ast.unparse(node.value) for node in attributes if node.attr == "grad"} - {"torch.autograd", "autograd"}
     if not owners or _CLEARS.search(ast.unparse(statement).partition("\n")[0]):
         return False
-    functions = [ast.unparse(function) for function in around(tree, ast.FunctionDef, statement.lineno)]
+    functions = [ast.unparse(function) for function in evidence.around(file, statement.lineno, ast.FunctionDef)]
     asked = (re.compile(rf"\b{re.escape(owner)}\.requires_grad( = True|_\()") for owner in owners)
     return not all(any(pattern.search(text) for text in functions) for pattern in asked)
 
@@ -124,7 +115,7 @@ def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
     scaled = {place for place, root in roots if root.place == place and root.name.startswith("Mul")}
     for place in scaled:
         scaler = _SCALES.search(place.text)
-        functions = around(evidence.trees.get(place.file), ast.FunctionDef, place.line)
+        functions = evidence.around(place.file, place.line, ast.FunctionDef)
         within = functions[-1] if functions else evidence.trees.get(place.file)
         if scaler is None or within is None:
             continue
@@ -178,7 +169,7 @@ def used_again(evidence: Evidence) -> Iterator[GraphFault]:
         updates.setdefault(place, update)
     reused = evidence.runs.left.reused if evidence.runs.excerpt is not None else {}
     for place, reuse in reused.items():  # perhaps after the recorded part
-        leaves.setdefault(place, {number: flow.optimized[number] for number in recorded_steps(evidence, reuse.steps)})
+        leaves.setdefault(place, {number: flow.optimized[number] for number in evidence.recorded_steps(reuse.steps)})
         updates.setdefault(place, reuse.update)
     # A backward that fills gradients for another loss is reported where they are used.
     elsewhere = {left.first for left in _left_gradients(evidence)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from autograder.locale.messages import Message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import NAMELESS, fault_kind, lines_with, name_of, statement_at
+from autograder.tape.diagnose.fault_words import NAMELESS, fault_kind, name_of
 from autograder.tape.diagnose.graph_cut import NO_HISTORY, graph_cut
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
@@ -191,7 +191,7 @@ def broken_rule(evidence: Evidence) -> Iterator[GraphFault]:
     at = problem.place(evidence.file) if problem else None
     if problem is None or at is None or refused_tensor.found(evidence):
         return
-    statement = statement_at(evidence.trees, at)
+    statement = evidence.statement_at(at)
     text = ast.unparse(statement) if statement else ""
     for rule in RULES:
         if rule.line in text and (match := rule.words.search(error)) is not None:
@@ -216,7 +216,7 @@ def nothing_required(evidence: Evidence) -> Iterator[GraphFault]:
     if graph_cut.found(evidence):
         return
     last = calls[-1].place
-    for place in lines_with(_FREEZES, state)[-1:] if any(tensor.parameter for tensor in state.tensors.all) else ():
+    for place in evidence.lines_with(_FREEZES)[-1:] if any(tensor.parameter for tensor in state.tensors.all) else ():
         yield nothing_required.at(
             place,
             "required.frozen|it sets requires_grad to False, and backward at {place} finds no tensor that requires grad.",
@@ -333,7 +333,7 @@ def refused_tensor(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _named_in(evidence: Evidence, place: Place) -> list[TrackedTensor]:
     """Return the tensors with a graph that the variables of a line name, the newest first."""
-    statement = statement_at(evidence.trees, place)
+    statement = evidence.statement_at(place)
     names = {ast.unparse(node) for node in ast.walk(statement) if isinstance(node, ast.expr)} if statement else set()
     return [
         tracked

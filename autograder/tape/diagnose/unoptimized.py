@@ -8,22 +8,8 @@ from collections.abc import Iterator
 
 from autograder.locale.messages import Message, counted_message
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import (
-    A_PARAMETER,
-    COPIED,
-    around,
-    fault_kind,
-    followers,
-    is_early_copy,
-    leaves_above,
-    leaves_of_derivatives,
-    leaves_of_losses,
-    lines_with,
-    name_of,
-    nodes_of_losses,
-    reached_elsewhere,
-    tensors_of,
-)
+from autograder.tape.diagnose.fault_words import A_PARAMETER, fault_kind, name_of, tensors_of
+from autograder.tape.observe.cuts import COPIED
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.optimizer_steps import OptimizerSteps
 from autograder.tape.observe.state import RunState
@@ -47,13 +33,13 @@ _INITIAL = re.compile(r"init|normal_|uniform_")
 @fault_kind("parameter that no loss depends on", after_error=False)
 def without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that compute with parameters of an optimizer, if no backward call reached these parameters."""
-    state, flow, elsewhere = evidence.state, evidence.state.flow, reached_elsewhere(evidence)
+    state, flow, elsewhere = evidence.state, evidence.state.flow, evidence.reached_elsewhere
     if not flow.calls:
         return
     explained = {new.id for _, new in flow.steps.replaced}
-    explained |= {number for cut in flow.cuts.all.values() for number in leaves_above(state, cut)}
+    explained |= {number for cut in flow.cuts.all.values() for number in state.leaves_above(cut)}
     explained |= {leaf.id for leaves in state.given.values() for leaf in leaves}
-    known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained | leaves_of_derivatives(state)
+    known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained | state.leaves_of_derivatives
     places: dict[Place, list[TrackedTensor]] = {}
     for number, (place, tracked) in flow.steps.used.items():
         if number in flow.optimized and number not in known and tracked.shape not in elsewhere:
@@ -91,7 +77,7 @@ def unoptimized_gradient(evidence: Evidence) -> Iterator[GraphFault]:
     in_lists = set[Place]()
     lists = _lists_of_modules(evidence) if steps.unoptimized else {}
     held = {state.name_of(leaf) or "" for leaf in flow.optimized.values()}
-    makers = _makers(state) if steps.unoptimized else {}
+    makers = _makers(evidence) if steps.unoptimized else {}
     for tracked in steps.unoptimized.values():
         made, name = _made_at(state, tracked), state.name_of(tracked)
         if made is None or name in foreign:
@@ -99,9 +85,7 @@ def unoptimized_gradient(evidence: Evidence) -> Iterator[GraphFault]:
         item = _ITEM.search(name or "")
         place, owner = lists.get(item[1] if item else "", (None, None))
         # Of a layer that the class of the list makes, the line that makes it is named.
-        if place is not None and (
-            made == place or owner not in around(evidence.trees[made.file], ast.ClassDef, made.line)
-        ):
+        if place is not None and (made == place or owner not in evidence.around(made.file, made.line, ast.ClassDef)):
             in_lists.add(made := place)
         elif (maker := _maker_of(name or "", held, makers)) is not None and maker.file != made.file:
             made = maker  # the class is in another file
@@ -139,16 +123,16 @@ def _is_module(owner: ast.ClassDef) -> bool:
 
 def _is_in_list(evidence: Evidence, made: Place, tensors: list[TrackedTensor]) -> bool:
     """Return whether a line makes parameters in a Python list of a module, and no conversion puts other tensors into it."""
-    kept, classes = _IN_LIST.search(made.text), around(evidence.trees[made.file], ast.ClassDef, made.line)
+    kept, classes = _IN_LIST.search(made.text), evidence.around(made.file, made.line, ast.ClassDef)
     is_other = _CONVERTED.search(made.text) and not (evidence.state.name_of(tensors[0]) or "").endswith("]")
     owners = [ast.unparse(owner) for owner in classes if _is_module(owner)]
     return kept is not None and not is_other and any(f"self.{kept[1]} = [" in owner for owner in owners)
 
 
-def _makers(state: RunState) -> dict[str, list[Place]]:
+def _makers(evidence: Evidence) -> dict[str, list[Place]]:
     """Return the lines that bind a variable or an attribute to the result of a call, by the last part of its name."""
     makers: dict[str, list[Place]] = {}
-    for place in dict.fromkeys(lines_with(_BOUND, state)):
+    for place in dict.fromkeys(evidence.lines_with(_BOUND)):
         makers.setdefault(_BOUND.findall(place.text)[0], []).append(place)
     return makers
 
@@ -166,7 +150,7 @@ def _maker_of(name: str, held: set[str], makers: dict[str, list[Place]]) -> Plac
 def _unfrozen(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the last line that let parameters require grad after a step, if no optimizer holds them."""
     state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
-    lines = lines_with(_UNFREEZES, state)
+    lines = evidence.lines_with(_UNFREEZES)
     if not lines or evidence.runs.excerpt is not None:
         return
     known = flow.optimized.keys() | steps.unoptimized.keys() | _used_otherwise(evidence)
@@ -284,7 +268,7 @@ def foreign_optimizer(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the step of an optimizer whose parameters no backward reached, if the reached ones belong to no optimizer."""
     state, flow = evidence.state, evidence.state.flow
     written = written_after_backward(state)
-    known, elsewhere = {new.id for _, new in flow.steps.replaced} | flow.reached.keys(), reached_elsewhere(evidence)
+    known, elsewhere = {new.id for _, new in flow.steps.replaced} | flow.reached.keys(), evidence.reached_elsewhere
     if flow.reached.keys() & flow.optimized.keys():
         known |= flow.steps.frozen  # such as the vectors of a spectral norm, next to parameters that are trained
     idle = [leaf for number, leaf in flow.optimized.items() if number not in known and leaf.shape not in elsewhere]
@@ -292,10 +276,10 @@ def foreign_optimizer(evidence: Evidence) -> Iterator[GraphFault]:
     missed = [parameter for parameter in unoptimized if parameter.memory not in written]
     if flow.optimizer_at is None or not idle or not missed:
         return
-    cuts = [cut for cut in flow.cuts.all.values() if cut.used_at and not is_early_copy(cut)]
-    in_losses = nodes_of_losses(evidence)
-    cut_off = {number for cut in cuts for number in leaves_of_losses(state, cut, in_losses)}
-    if {leaf.id for leaf in idle} & cut_off - followers(state):
+    cuts = [cut for cut in flow.cuts.all.values() if cut.used_at and not cut.is_early_copy]
+    in_losses = evidence.nodes_of_losses
+    cut_off = {number for cut in cuts for number in state.leaves_of_losses(cut, in_losses)}
+    if {leaf.id for leaf in idle} & cut_off - state.followers:
         return
     message = counted_message(
         len(idle),
@@ -304,7 +288,7 @@ def foreign_optimizer(evidence: Evidence) -> Iterator[GraphFault]:
         names=name_of(state, missed, Message("optimizer.the_parameters|the parameters")),
     )
     # A target network is not to be trained.
-    meant = [leaf for leaf in idle if leaf.id not in followers(state)]
+    meant = [leaf for leaf in idle if leaf.id not in state.followers]
     yield foreign_optimizer.at(
         flow.optimizer_at,
         message,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import ITS_PARAMETERS, around, fault_kind, lines_with, name_of, statement_at
+from autograder.tape.diagnose.fault_words import ITS_PARAMETERS, fault_kind, name_of
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
@@ -79,9 +79,9 @@ def used_up(evidence: Evidence) -> Iterator[GraphFault]:
         tree, made = evidence.trees.get(place.file), _only_binding(evidence, place.file, name)
         if made is None or made.lineno > place.line or "parameters(" not in ast.unparse(made.value):
             continue
-        loops = around(tree, ast.For, place.line) if count > 1 else []
+        loops = evidence.around(place.file, place.line, ast.For) if count > 1 else []
         rounds = max(loops, key=lambda loop: loop.lineno, default=None)
-        ran = {(line.file, line.line): line for line in lines_with(re.compile(re.escape(name)), evidence.state)}
+        ran = {(line.file, line.line): line for line in evidence.lines_with(re.escape(name))}
         for use in dict.fromkeys(_uses(tree, name)):
             is_again = rounds is not None and made.lineno < rounds.lineno < use <= (rounds.end_lineno or 0)
             if (place.file, use) in ran and (is_again or use > place.line):
@@ -98,7 +98,7 @@ def _only_binding(evidence: Evidence, file: str, name: str) -> ast.Assign | None
     """Return the assignment to a variable of a file, or None if it is bound in another way or at several lines."""
     nodes = [node for where, node in evidence.nodes(ast.expr) if where == file and hasattr(node, "ctx")]
     bound = [node for node in nodes if isinstance(node.ctx, ast.Store) and ast.unparse(node) == name]
-    made = around(evidence.trees.get(file), ast.Assign, bound[0].lineno) if len(bound) == 1 else []
+    made = evidence.around(file, bound[0].lineno, ast.Assign) if len(bound) == 1 else []
     return made[0] if made and made[0].targets == bound else None
 
 
@@ -125,7 +125,7 @@ def not_added(evidence: Evidence) -> Iterator[GraphFault]:
         if place is not None and earlier.call.creates_graph and earlier.call.asked and tracked.node is not None:
             values[place] = tracked
     for place, tracked in values.items():
-        match statement_at(evidence.trees, place):
+        match evidence.statement_at(place):
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if "grad(" not in ast.unparse(value):
                 nodes = (node for file, node in evidence.nodes(ast.Name) if file == place.file and node.id == name)
                 is_read = any(isinstance(node.ctx, ast.Load) for node in nodes)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +26,14 @@ SUMS = {
 }  # fmt: skip
 _TAKES_VALUES = {"data", "detach", "detach_", "item", "tolist", "numpy", "__array__", "__float__"}
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
+# lines that copy values into other tensors, and calls that make new parameters from the values of others
+COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
+_REPLACES = re.compile(r"^(?!.*load_state_dict).*state_dict\(|\w+_norm\(|parametriz")
 _DRAWS = {"randn", "randn_like", "normal", "normal_"}
 _PRODUCTS = {"mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"}
+
+
+Sources = dict[int, tuple[TrackedTensor, int | None]]
 
 
 @dataclass(eq=False)
@@ -39,7 +46,7 @@ class Cut:
     # leaf whose values were set through an alias: `w.data = h`, `w.data.copy_(h)`
     how: str
     # the values and their nodes, by id of the tensor
-    sources: dict[int, tuple[TrackedTensor, int | None]] = field(default_factory=dict)
+    sources: Sources = field(default_factory=dict)
     used_at: list[Place] = field(default_factory=list)  # lines that used such a value in the graph
     # the nodes of these results, each with the number of backward calls before it and the ids of the sources behind it,
     # or None if these are not known
@@ -51,6 +58,26 @@ class Cut:
     def values(self) -> list[TrackedTensor]:
         """The values that leave the graph."""
         return [tracked for tracked, _ in self.sources.values()]
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the line copies leaves, as `copy.deepcopy(model)` does."""
+        are_leaves = all(tracked.leaf for tracked in self.values)
+        return self.how == "data" and ".data" not in self.place.text and are_leaves
+
+    @property
+    def is_early_copy(self) -> bool:
+        """Whether leaves were copied only before the first backward call, so that the copy is the model to train."""
+        replaces = _REPLACES.search(self.place.text) is not None and all(tracked.leaf for tracked in self.values)
+        return (self.is_copy or replaces) and self.last == 0
+
+    def sources_in(self, nodes: Container[int | None], calls: int) -> Sources:
+        """Return the sources that one of these nodes, or one after this number of backward calls, uses; all if this is not known."""
+        behind = [sources for node, before, sources in self.uses if node in nodes or before == calls]
+        if None in behind or len(self.uses) > SOURCES:
+            return self.sources
+        used = frozenset().union(*(sources for sources in behind if sources))
+        return {number: source for number, source in self.sources.items() if number in used}
 
 
 class Cuts:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Container
 
 import torch
 
+from autograder.tape.observe.cuts import COPIED, Cut, Sources
 from autograder.tape.observe.forecast import BackwardCall, BackwardRoots, forecast
 from autograder.tape.observe.gradient_flow import GradientFlow
 from autograder.tape.observe.names import find_name, path_from_outside
@@ -105,6 +107,42 @@ class RunState:
         self.steps += 1
         if self.steps <= STEPS:
             self.finished_steps.append(step)
+
+    @property
+    def leaves_of_derivatives(self) -> set[int]:
+        """The ids of the leaves in the graph of an `autograd.grad` call, which need not return a gradient for them.
+
+        The derivative of an energy for its input does not depend on the last bias.
+        """
+        return self.graph.leaves_below(node for call in self.flow.calls if call.asked for node in call.nodes)
+
+    @property
+    def followers(self) -> set[int]:
+        """The ids of parameters into which the program copies values between backward calls, as into a target network.
+
+        They may stay equal: if an optimizer does not train the original, the copied values do not change either.
+        """
+        writes = (write for write in self.writes if write.call > 0 and not write.in_backward)
+        copied = {write.memory.id for write in writes if COPIED.search(write.place.text)}
+        return {number for number, leaf in self.flow.optimized.items() if leaf.memory.id in copied}
+
+    def leaves_above(self, cut: Cut, sources: Sources | None = None) -> set[int]:
+        """Return the ids of the tensors that receive no gradient because of the cut, or because of the cut of these sources."""
+        chosen = cut.sources if sources is None else sources
+        return chosen.keys() | self.graph.leaves_below(node for _, node in chosen.values())
+
+    def leaves_of_losses(self, cut: Cut, in_losses: Container[int | None]) -> set[int]:
+        """Return the ids of the tensors that would receive the gradient of a loss without the cut.
+
+        Values that the program combined only with a graph that reaches no loss are left out. `in_losses` are the numbers of
+        the nodes that a backward call would visit without cuts.
+        """
+        return self.leaves_above(cut, cut.sources_in(in_losses, len(self.flow.calls)) if cut.uses else None)
+
+    def leaves_used_in(self, cut: Cut, nodes: Container[int | None]) -> set[int]:
+        """Return the ids of the tensors behind the values of a cut that these nodes use; none if no node uses one."""
+        is_used = any(node in nodes for node, *_ in cut.uses)
+        return self.leaves_above(cut, cut.sources_in(nodes, -1)) if is_used else set()
 
     def name_of(self, tracked: TrackedTensor, *, look: bool = False) -> str | None:
         """Return a tensor's display name: a variable, or a path such as `self.fc.weight`. `look` searches the frames."""
