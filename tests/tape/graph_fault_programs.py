@@ -394,6 +394,31 @@ PROGRAMS = (
             optimizer.step()
         """, (("self.linear.weight = nn.Parameter(self.linear.weight * self.mask)", "weight = self.linear.weight * self.mask"),
               ("self.linear(x)", 'torch.func.functional_call(self.linear, {"weight": weight}, x)'))),
+    FaultyProgram("an encoder that no optimizer holds, which is converted at the end", "gradient that no optimizer uses", "correct", """
+        encoder, head = nn.Linear(2, 3), nn.Linear(3, 1)  # fault
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            head(encoder(torch.ones(3, 2))).pow(2).mean().backward()
+            optimizer.step()
+        encoder.double(), head.double()
+        """, (("head.parameters()", "[*encoder.parameters(), *head.parameters()]"),)),
+    FaultyProgram("a parameter of ones in each forward pass", "gradient that no optimizer uses", "correct", """
+        class Gate(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(2, 2)
+            def forward(self, x):
+                gate = nn.Parameter(torch.ones(2))  # fault
+                return self.linear(x) * gate
+        net = Gate()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("self.linear = nn.Linear(2, 2)", "self.linear, self.gate = nn.Linear(2, 2), nn.Parameter(torch.ones(2))"),
+              ("gate = nn.Parameter(torch.ones(2))  # fault", "gate = self.gate"))),
     FaultyProgram("gradients of an iterator that the optimizer has used up", "iterator that is used up", "correct", """
         net = nn.Linear(2, 1)
         params = filter(lambda p: p.requires_grad, net.parameters())
@@ -1603,6 +1628,16 @@ RIGHT = {
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
             other.step()
+        """,
+    "a perturbation that each step makes as a parameter of zeros, and whose gradient it uses": """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            x, delta = torch.randn(4, 2), nn.Parameter(torch.zeros(4, 2))
+            net(x + delta).pow(2).mean().backward()
+            optimizer.zero_grad()
+            net(x + 0.1 * delta.grad.sign()).pow(2).mean().backward()
+            optimizer.step()
         """,
     "an inner step of first order whose parameters the outer loss trains": """
         net = nn.Linear(2, 1)

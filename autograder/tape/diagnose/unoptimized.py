@@ -13,16 +13,15 @@ from autograder.tape.observe.cuts import COPIED
 from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.optimizer_steps import OptimizerSteps
 from autograder.tape.observe.state import RunState
-from autograder.tape.observe.tensors import TrackedTensor
+from autograder.tape.observe.tensors import TrackedTensor, WriteEvent
 from autograder.tape.recording.verdict_types import GraphFault, Place, note_on_line
 from autograder.tape.run.storages import Memory
 
 _UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_grad=)?(True)?\)")
 _LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(ranspose)?Backward")
+_CONVERSION = re.compile(r"\.(double|float|half|bfloat16|to|cuda|cpu)\(")
 # with the arguments of `Parameter` and of two calls inside it
-_CONVERTED = re.compile(
-    r"Parameter\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\.(double|float|half|bfloat16|to|cuda|cpu)\("
-)
+_CONVERTED = re.compile(rf"Parameter\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\){_CONVERSION.pattern}")
 _LIST, _ITEM = re.compile(r"self\.(\w+) = \["), re.compile(r"\.(\w+)\[[^\]]*\]\.")
 _IN_LIST = re.compile(r"self\.(\w+)(?: = \[|\.append\().*\bParameter\(")
 _PATH = re.compile(r"[^\W\d]\w*")
@@ -178,7 +177,7 @@ def _used_otherwise(evidence: Evidence) -> set[int]:
     # that were copied, as into a target network, are not random, whenever the program copied them.
     written = {
         (write.memory, write.place) for write in state.writes
-        if write.changed and (write.call > 0 or COPIED.search(write.place.text))
+        if write.changed and not _is_conversion(write) and (write.call > 0 or COPIED.search(write.place.text))
     }  # fmt: skip
     by_hand = {(memory, place) for memory, place in written if not _INITIAL.search(place.text)}
     asked = {asked.id for call in state.flow.calls for asked in call.asked}
@@ -241,12 +240,13 @@ def _words_on_unoptimized(steps: OptimizerSteps, tensors: list[TrackedTensor], m
         "optimizer.unheld|no optimizer updates {names}, although backward computes a gradient: the initial values stay."
     )
     change = "optimizer.once|Make it once, before the optimizer, and pass its parameters to the optimizer."
-    if all(steps.outlives(tensor) for tensor in tensors):
+    outlives = all(steps.outlives(tensor) for tensor in tensors)
+    if outlives:
         change = (
             "optimizer.pass_or_freeze|Pass the parameters to the optimizer, or call requires_grad_(False) on them "
             "if they should keep these values."
         )
-    if tensors[0].first is None and not (tensors[0].parameter and steps.is_random(tensors[0])):
+    if outlives and tensors[0].first is None and not (tensors[0].parameter and steps.is_random(tensors[0])):
         effect = (
             "optimizer.unheld_leaf|no optimizer updates {names}, although each backward adds to the gradient: the "
             "value from this line stays."
@@ -303,4 +303,11 @@ def _names_of_foreign(evidence: Evidence) -> set[str | None]:
 
 def written_after_backward(state: RunState) -> set[Memory]:
     """Return the memories that the program modified after the first backward call, as a step by hand does."""
-    return {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
+    late = (write for write in state.writes if write.call > 0 and not write.in_backward)
+    return {write.memory for write in late if write.changed and not _is_conversion(write)}
+
+
+def _is_conversion(write: WriteEvent) -> bool:
+    """Return whether a module converted its parameters, for which it gives them other memory (`Module.double`, 2.13)."""
+    text = write.place.text
+    return write.swapped and ".data" not in text and _CONVERSION.search(text) is not None

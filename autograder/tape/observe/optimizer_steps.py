@@ -204,7 +204,7 @@ class OptimizerSteps:
             id(tensor): tracked
             for tracked in self.filled.values()
             if tracked.id not in self._searched and (tensor := tracked.ref()) is not None
-            if self.outlives(tracked) or (tracked.parameter and self.is_random(tracked))
+            if self.outlives(tracked) or self._is_initial(tracked)
         }
         if not asked:
             return
@@ -230,7 +230,7 @@ class OptimizerSteps:
         for number, tracked in ((number, tracked) for number, tracked in asked.items() if number not in owned):
             if number in attributes and not tracked.parameter:
                 self.attributes.add(tracked.id)
-            elif not (tracked.parameter and self.is_random(tracked)) and not self._is_setting(tracked):
+            elif not self._is_initial(tracked) and not (self.outlives(tracked) and _is_uniform(tracked)):
                 continue
             self.unoptimized[tracked.id] = tracked
 
@@ -242,11 +242,9 @@ class OptimizerSteps:
         """Return whether the gradient of a leaf is filled before several steps, so that no step makes it anew."""
         return len(self._filled_before[tracked.id]) > 1
 
-    def _is_setting(self, tracked: TrackedTensor) -> bool:
-        """Return whether a leaf outlives a step and has one value, as `torch.zeros(1, requires_grad=True)`. Data has several."""
-        values = elements_of(tracked.ref())
-        is_dense = values.layout == torch.strided
-        return self.outlives(tracked) and is_dense and bool((values == values.flatten()[0]).all())
+    def _is_initial(self, tracked: TrackedTensor) -> bool:
+        """Return whether a parameter has the values of an initialization: random ones, or the same one everywhere."""
+        return tracked.parameter and (self.is_random(tracked) or _is_uniform(tracked))
 
 
 class ModeSwitches:
@@ -299,6 +297,12 @@ class ModeSwitches:
 
 def _ids(tensors: Iterable[torch.Tensor]) -> set[int]:
     return {id(tensor) for tensor in tensors}
+
+
+def _is_uniform(tracked: TrackedTensor) -> bool:
+    """Return whether a leaf has one value, as `torch.zeros(1, requires_grad=True)`. Data has several."""
+    values = elements_of(tracked.ref())
+    return values.layout == torch.strided and bool((values == values.flatten()[0]).all())
 
 
 def _attributes(module: torch.nn.Module) -> set[int]:
