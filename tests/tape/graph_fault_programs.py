@@ -463,6 +463,15 @@ PROGRAMS = (
             scaler.step(optimizer)
             scaler.update()
         """, (("torch.nn.utils", "scaler.unscale_(optimizer)\n    torch.nn.utils"),)),
+    FaultyProgram("a step of an optimizer with the gradients of a scaled loss", "scaled gradient in a step", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        for _ in range(2):
+            optimizer.zero_grad()
+            scaler.scale(net(torch.ones(3, 2)).pow(2).mean()).backward()
+            optimizer.step()  # fault
+        """, (("optimizer.step()", "scaler.step(optimizer)\n    scaler.update()"),)),
     FaultyProgram("a step of a scaler without cleared gradients", "gradient not cleared", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -1628,6 +1637,17 @@ RIGHT = {
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
             other.step()
+        """,
+    "gradients that the program divides by the factor of the scaler itself": """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        for _ in range(2):
+            optimizer.zero_grad()
+            scaler.scale(net(torch.ones(3, 2)).pow(2).mean()).backward()
+            for p in net.parameters():
+                p.grad /= scaler.get_scale()
+            optimizer.step()
         """,
     "a perturbation that each step makes as a parameter of zeros, and whose gradient it uses": """
         net = nn.Linear(2, 1)

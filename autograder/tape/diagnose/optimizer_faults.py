@@ -107,8 +107,8 @@ def clipped_gradient(evidence: Evidence) -> Iterator[GraphFault]:
     yield from _clipped_scaled(evidence)
 
 
-def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the lines that clip gradients after the backward of a loss that a `GradScaler` multiplied, before `unscale_`."""
+def _after_scaled(evidence: Evidence) -> Iterator[tuple[str, str, list[tuple[int, str]]]]:
+    """Yield the `GradScaler` of each backward of a loss that it multiplied, the file, and the later lines of the function."""
     flow, nodes = evidence.state.flow, evidence.state.graph.nodes
     # A scaler that is not enabled returns the loss itself.
     roots = ((call.place, nodes[number]) for call in flow.calls for number in call.nodes if number is not None)
@@ -117,19 +117,39 @@ def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
         scaler = _SCALES.search(place.text)
         functions = evidence.around(place.file, place.line, ast.FunctionDef)
         within = functions[-1] if functions else evidence.trees.get(place.file)
-        if scaler is None or within is None:
-            continue
-        lines = [node for node in ast.walk(within) if isinstance(node, ast.Expr | ast.Assign)]
-        lines = sorted((node for node in lines if node.lineno > place.line), key=lambda node: node.lineno)
-        later = [(node.lineno, ast.unparse(node)) for node in lines]
-        step = next((text for _, text in later if text.startswith(f"{scaler[1]}.step(")), "")
+        if scaler is not None and within is not None:
+            lines = [node for node in ast.walk(within) if isinstance(node, ast.Expr | ast.Assign)]
+            lines = sorted((node for node in lines if node.lineno > place.line), key=lambda node: node.lineno)
+            yield scaler[1], place.file, [(node.lineno, ast.unparse(node)) for node in lines]
+
+
+def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that clip gradients after the backward of a scaled loss, before `unscale_`."""
+    for scaler, file, later in _after_scaled(evidence):
+        step = next((text for _, text in later if text.startswith(f"{scaler}.step(")), "")
         number, clip = next((pair for pair in later if re.search(r"clip_grad_|unscale_\(|\.step\(", pair[1])), (0, ""))
         if step and "clip_grad_" in clip:
             yield clipped_gradient.at(
-                Place(place.file, number, clip),
+                Place(file, number, clip),
                 "optimizer.clipped_scaled|the gradients still contain the factor of {scaler} here, so this is not their norm.",
                 "optimizer.unscale|Divide by the factor first: `{scaler}.unscale_({optimizer})`.",
-                scaler=scaler[1], optimizer=_optimizer_in(step, evidence),
+                scaler=scaler, optimizer=_optimizer_in(step, evidence),
+            )  # fmt: skip
+
+
+@fault_kind("scaled gradient in a step", after_error=False)
+def scaled_gradient(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the steps that use the gradients of a scaled loss without their `GradScaler`, if no line reads a gradient."""
+    steps = {(place.file, place.line): place for place in evidence.state.flow.updated_at.values()}
+    for scaler, file, later in _after_scaled(evidence):
+        number, text = next((pair for pair in later if (file, pair[0]) in steps), (0, ""))
+        whole = "\n".join(map(ast.unparse, evidence.trees.values()))
+        if text and f"{scaler}.step(" not in text and not re.search(r"unscale_\(|get_scale\(|\.grad\b", whole):
+            yield scaled_gradient.at(
+                steps[file, number],
+                "optimizer.step_scaled|the gradients still contain the factor of {scaler} here, and the step uses them.",
+                "optimizer.step_by_scaler|Let the scaler divide by it and step: `{scaler}.step({optimizer})`, then `{scaler}.update()`.",
+                scaler=scaler, optimizer=_optimizer_in(text, evidence),
             )  # fmt: skip
 
 

@@ -53,6 +53,7 @@ KINDS = (
     unoptimized.without_a_loss,
     optimizer_faults.cleared_gradient,
     optimizer_faults.clipped_gradient,
+    optimizer_faults.scaled_gradient,
     updates.without_effect,
     updates.used_up,
     updates.not_added,

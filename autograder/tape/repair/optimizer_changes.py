@@ -154,6 +154,12 @@ def _clip_later(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iter
                 yield (source.delete(moved), source.insert_after(last, source.dedented(moved)))
 
 
+def _step_by_scaler(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Let the scaler make the step, and update its factor."""
+    code = code_in(fault)
+    yield source.replace(at, code), source.insert_after(at, f"{code.rpartition('.step(')[0]}.update()")
+
+
 def _separate(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Restrict a backward call to the parameters of a later step, or clear the gradients before it."""
     if id_of(fault.change) == "optimizer.restrict":
@@ -266,6 +272,7 @@ CHANGES: dict[str, Change] = {
     "gradient that no optimizer uses": _hold,
     "gradient cleared before the step": _step_first,
     "gradients clipped before backward": _clip_later,
+    "scaled gradient in a step": _step_by_scaler,
     "gradient not cleared": _clear,
     "gradient of another loss": _separate,
     "step without effect": _write,
