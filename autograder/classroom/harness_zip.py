@@ -17,9 +17,7 @@ from autograder.classroom.worksheet import zip_of
 from autograder.course.paths import write_results
 from autograder.errors import InputError, printable
 from autograder.grade.batch.assignment import validate_assignment
-from autograder.grade.batch.classroom import Classroom, open_class
-from autograder.grade.batch.course_config import FILE as CONFIG
-from autograder.grade.batch.course_config import limits_of
+from autograder.grade.batch.classroom import CONFIG, Classroom, limits_of, open_class
 from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
 from autograder.grade.submission.teacher.source import GradingPlan
 from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step

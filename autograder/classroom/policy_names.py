@@ -15,8 +15,7 @@ from autograder.classroom.roster import Person, read_roster
 from autograder.classroom.submission_record import read_record, read_students
 from autograder.course.variants.variant_record import read_record as read_variants
 from autograder.errors import InputError, printable
-from autograder.grade.batch.classroom import Classroom, opened_gradebook
-from autograder.grade.batch.course_config import read_course
+from autograder.grade.batch.classroom import Classroom, opened_gradebook, read_course
 from autograder.grade.nbgrader_adapter import transaction
 from autograder.grade.policy import FILE, CoursePolicy, read_policy
 

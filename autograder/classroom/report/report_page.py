@@ -31,8 +31,7 @@ from autograder.classroom.report.class_report import (
 from autograder.classroom.report.wrong_answers import WrongAnswers
 from autograder.course.paths import CLASS, write_results
 from autograder.errors import InputError, html_with_code, printable
-from autograder.grade.batch.classroom import Classroom, course_folder, open_class
-from autograder.grade.batch.course_config import read_course
+from autograder.grade.batch.classroom import Classroom, course_folder, open_class, read_course
 from autograder.grade.batch.feedback_page import code_styles
 from autograder.locale.languages import language
 from autograder.locale.translations import translated, translated_templates

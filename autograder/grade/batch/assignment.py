@@ -21,8 +21,14 @@ from autograder.course.variants.variant_record import other_owners
 from autograder.errors import InputError, UnfinishedError, printable
 from autograder.grade.backends.grading_job import Backend, GradingTerms, Job, JobResult, OpenBackend, deciding_versions
 from autograder.grade.backends.local_processes import LocalBackend
-from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
-from autograder.grade.batch.course_config import forbids_one_process, limits_of
+from autograder.grade.batch.classroom import (
+    Classroom,
+    check_release,
+    forbids_one_process,
+    limits_of,
+    open_class,
+    register,
+)
 from autograder.grade.batch.feedback_files import version_of_page, write_feedback
 from autograder.grade.batch.gradebook import GradedStudent, GradeOrigin, GradingRecords, GradingRun, exclusive_lock
 from autograder.grade.batch.student_rows import StudentRow, row_of, stored_row, with_problem, with_score
