@@ -240,9 +240,9 @@ def test_the_text_names_the_file_of_a_line_that_stands_elsewhere(package):
         (["-m", "job.train", "--steps=2"], "explicit argument '2'. Write the program's own arguments after `--`"),
         (["job/train.py", "--steps", "2"], "unrecognized arguments: 2. Write the program's own arguments after `--`"),
         (["job/train.py", "--step", "2"], "arguments: --step 2. Write the program's own arguments after `--`"),
-        (["-m", "job.train", "--budget", "long"], "long is not a valid time"),
-        (["-m", "job.train", "--budget", "0"], "0 is not a valid time"),
-        (["-m", "job.train", "--only-step", "0"], "there is no step 0"),
+        (["-m", "job.train", "--budget", "long"], "'long' is not a positive number"),
+        (["-m", "job.train", "--budget", "0"], "'0' is not a positive number"),
+        (["-m", "job.train", "--only-step", "0"], "'0' is not a positive number"),
         (["-m", "job.train", "job/train.py"], "not allowed with"),
     ],
 )  # fmt: skip

@@ -12,13 +12,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from autograder.cli.run_command import run_command
+from autograder.cli.run_command import positive, run_command
 from autograder.errors import UnfinishedError
 from autograder.locale.messages import Message
 from autograder.locale.translations import translated
@@ -33,7 +32,7 @@ class PartialAnswer:
         self._file = tempfile.TemporaryFile("w+", encoding="utf-8")
         return self
 
-    def __exit__(self, _type: type | None, _error: BaseException | None, _where: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def leave(self, code: int, late: str, ended: str = "") -> None:
@@ -247,7 +246,7 @@ def add_to(subparsers: Any) -> None:
     explain.add_argument("--no-repair", action="store_true", help=translated("do not search for fixes"))
     explain.add_argument(
         "--budget",
-        type=_seconds,
+        type=positive(float),
         default=60.0,
         metavar="SECONDS",
         help=translated("time limit in seconds (default: 60)"),
@@ -260,7 +259,7 @@ def add_to(subparsers: Any) -> None:
     recorded = explain.add_mutually_exclusive_group()
     recorded.add_argument(
         "--only-step",
-        type=_step,
+        type=positive(int),
         metavar="N",
         help=translated("record the Nth backward call; only compare the gradients of the others"),
     )
@@ -279,22 +278,6 @@ def add_to(subparsers: Any) -> None:
     explain.add_argument("--html", type=Path, metavar="FILE", help=translated("write a page that needs no network"))
     explain.add_argument("--svg", type=Path, metavar="FILE", help=translated("write the picture of the decisive step"))
     explain.set_defaults(run=_explain)
-
-
-def _seconds(word: str) -> float:
-    with suppress(ValueError):
-        if 0 < (seconds := float(word)) < 1e6:
-            return seconds
-    raise argparse.ArgumentTypeError(
-        Message("explain.not_a_time|{word} is not a valid time; give a number of seconds such as 60", word=word)
-    )
-
-
-def _step(word: str) -> int:
-    with suppress(ValueError):
-        if (number := int(word)) > 0:
-            return number
-    raise argparse.ArgumentTypeError(Message("explain.no_such_step|there is no step {word}; the first is 1", word=word))
 
 
 def _explain(chosen: argparse.Namespace) -> int:

@@ -67,16 +67,12 @@ def continue_in(python: str, words: Sequence[str]) -> None:
     path = os.path.abspath(program)
     if path == sys.executable:
         return
-    environment = _environment()
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if CLONE:  # the folder of an installed package is not added, because it contains other packages too
+        environment["PYTHONPATH"] = str(CLONE)
     _examine(path, words[0], environment)
     sys.stdout.flush()
     os.execve(path, [path, "-P", "-c", START, *words], environment)
-
-
-def _environment() -> dict[str, str]:
-    # Only the clone is added: adding the folder of an installed package would add its other packages too.
-    clone = {"PYTHONPATH": str(CLONE)} if CLONE else {}
-    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | clone
 
 
 def _examine(path: str, verb: str, environment: dict[str, str]) -> None:

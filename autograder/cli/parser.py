@@ -71,20 +71,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # other arguments, including options, are passed to pytest
     if words[:1] == ["test"] and not {"-h", "--help"} & set(words):
         return run_command(argparse.Namespace(run=lambda _: _test(words[1:])), "test")
-    words, arguments = _split(words) if words[:1] == ["explain"] else (words, [])
-    given = argparse.Namespace(arguments=arguments, words=words)
+    # the arguments of `explain` after `--` belong to the explained program
+    end = words.index("--") if words[:1] == ["explain"] and "--" in words else len(words)
+    words, arguments = words[:end], words[end + 1 :]
     parser = _parser()
-    chosen, unknown = parser.parse_known_args(words, given)
+    chosen, unknown = parser.parse_known_args(words, argparse.Namespace(arguments=arguments, words=words))
     if unknown:
         parser.prog = f"autograder {words[0]}"
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return run_command(chosen, words[0])
-
-
-def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments before `--`, and those after it, which belong to the explained program."""
-    end = words.index("--") if "--" in words else len(words)
-    return words[:end], words[end + 1 :]
 
 
 def _parser() -> argparse.ArgumentParser:
