@@ -18,14 +18,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from autograder.grade.backends.grading_job import (
-    Backend,
-    GradingTerms,
-    Job,
-    JobResult,
-    machine_kind,
-    validated,
-)
+from autograder.grade.backends.grading_job import Backend, GradingTerms, Job, JobResult, machine_kind, validated
 from autograder.grade.sandbox.isolation import LEVELS, IsolationError
 from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, processor_shares, remove_control_group
 from autograder.grade.submission.server_client import control_group, handshake, sender_of
@@ -211,15 +204,12 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
 
     def _order_lane(self, sockets: list[socket.socket]) -> None:
         """Send the sockets of a new lane to the planner, which is started again if it has ended."""
-        for planner in (self._planner, None):
+        for _ in range(TRIES):
             try:
-                planner = planner or self._begin_planner()
-                socket.send_fds(planner, [b"l"], [end.fileno() for end in sockets])
+                if self._planner is None:
+                    self._planner = (self._unsandboxed_host or self._host).fork("planner", self._terms.modules)
+                    send(self._planner, self._terms)
+                socket.send_fds(self._planner, [b"l"], [end.fileno() for end in sockets])
                 return
             except (ChannelError, OSError):
-                continue
-
-    def _begin_planner(self) -> socket.socket:
-        self._planner = (self._unsandboxed_host or self._host).fork("planner", self._terms.modules)
-        send(self._planner, self._terms)
-        return self._planner
+                self._planner = None

@@ -156,7 +156,6 @@ def _work(descriptor: int, folder: Path) -> None:
     os.chdir(folder)
     os.environ.update(HOME=str(folder.parent), TMPDIR=str(folder.parent), IPYTHONDIR=str(folder.parent / ".ipython"))
     tempfile.tempdir = None
-    worker.reset_inherited_state()
     with socket.socket(fileno=descriptor) as connection:
         worker.serve(connection, Shell.instance(), folder)
     os._exit(0)

@@ -143,7 +143,10 @@ def compile_filter(*, network: bool = True) -> bytes:
             count = 0 if comparison is None else 1
             pointer = None if comparison is None else ctypes.byref(comparison)
             _checked(seccomp.seccomp_rule_add_array(context, ERRNO | error, number, count, pointer), f"call {number}")
-        return _exported(seccomp, context)
+        with os.fdopen(os.memfd_create("filter"), "rb") as file:
+            _checked(seccomp.seccomp_export_bpf(context, file.fileno()), "the export")
+            file.seek(0)
+            return file.read()
     finally:
         seccomp.seccomp_release(context)
 
@@ -169,14 +172,6 @@ def _rules(seccomp: ctypes.CDLL, network: bool) -> Iterator[tuple[int, int, _Com
     for number in range(LARGEST_NUMBER + 1):
         if not seccomp.seccomp_syscall_resolve_num_arch(0, number):
             yield number, errno.ENOSYS, None
-
-
-def _exported(seccomp: ctypes.CDLL, context: int) -> bytes:
-    descriptor = os.memfd_create("filter")
-    with os.fdopen(descriptor, "rb") as file:
-        _checked(seccomp.seccomp_export_bpf(context, descriptor), "the export")
-        file.seek(0)
-        return file.read()
 
 
 def _checked(result: int, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Execution of cells as in a kernel (rich outputs, tracebacks, magics), with the outputs collected instead of sent."""
+"""Execution of cells as in a kernel (rich outputs, tracebacks, magics, modules), with the outputs collected instead of sent."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import io
 import os
 import re
 import signal
+import sys
+import sysconfig
 import tempfile
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ipykernel.jsonutil import encode_images, json_clean
@@ -27,6 +30,7 @@ from traitlets.config import Config
 
 from autograder.grade.wire.limits import TIMEOUT_SIGNAL
 from autograder.grade.wire.outputs import Outputs
+from autograder.requirements import PACKAGE
 from autograder.tape.run.time_limit import time_limit
 
 SPECIAL = re.compile(r"[%!?]|^\s*[,;/]", re.MULTILINE)
@@ -255,3 +259,38 @@ def _without_stdin() -> Iterator[None]:
         yield
     finally:
         builtins.input = before
+
+
+KERNELS = frozenset(
+    {
+        "IPython", "asttokens", "comm", "dateutil", "debugpy", "decorator", "executing", "ipykernel", "jupyter_client",
+        "jupyter_core", "matplotlib_inline", "nest_asyncio", "packaging", "pexpect", "platformdirs", "prompt_toolkit",
+        "psutil", "ptyprocess", "pure_eval", "pygments", "six", "stack_data", "tornado", "traitlets", "wcwidth", "zmq",
+    }
+)  # fmt: skip
+"""Packages that a kernel (ipykernel 7) has imported before its first cell; a file with such a name cannot replace them."""
+PACKAGES = {"site-packages", "dist-packages"}
+STDLIB = sysconfig.get_path("stdlib")
+
+
+def path_with(folder: str, paths: Iterable[str]) -> list[str]:
+    """Return a module path with a notebook's folder after the standard library, as in IPython (9, shellapp.py)."""
+    paths = list(paths)
+    added = [path for path in paths if Path(path).is_relative_to(STDLIB) and not PACKAGES & set(Path(path).parts)]
+    return [*added, folder, *(path for path in paths if path not in added)]
+
+
+def replaced_modules(files: Iterable[str]) -> set[str]:
+    """Return the names of the modules that these files, given by relative path, replace, except those that a kernel has imported."""
+    names = set()
+    for file in files:
+        name, _, rest = file.partition("/")
+        if rest in ("", "__init__.py"):
+            names.add(name if rest else name.removesuffix(".py") if name.endswith(".py") else "")
+    return names - {"", PACKAGE.name} - sys.stdlib_module_names - KERNELS
+
+
+def unload_modules(names: set[str]) -> dict[str, types.ModuleType]:
+    """Remove the modules with these names, and their submodules, from the imported modules, and return them."""
+    loaded = [name for name in sys.modules if name.partition(".")[0] in names] if names else []
+    return {name: sys.modules.pop(name) for name in loaded}

@@ -26,14 +26,20 @@ from autograder.check.subject.call_report import Call, CallProblem, ProgramText,
 from autograder.check.subject.subjects import LocalSubject
 from autograder.errors import UnfinishedError, as_utf8, message_of
 from autograder.grade.sandbox.judge import Judge, points_of, seed_all
-from autograder.grade.sandbox.shell import CellTimeoutError, Shell, interrupt_on_signal
+from autograder.grade.sandbox.shell import (
+    CellTimeoutError,
+    Shell,
+    interrupt_on_signal,
+    path_with,
+    replaced_modules,
+    unload_modules,
+)
 from autograder.grade.sandbox.student_functions import call_function
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import MEBIBYTE, TIMEOUT_SIGNAL
 from autograder.grade.wire.messages import Attempt, RecordAttempts
 from autograder.grade.wire.outputs import Outputs
-from autograder.grade.wire.own_modules import path_with, replaced_modules, unload_modules
 from autograder.grade.wire.plain_values import NotPlain, encode
 from autograder.run_in_fork import run_in_fork
 from autograder.tape.recording.schema import storable
@@ -85,6 +91,10 @@ LARGEST_BATCH = 256 * MEBIBYTE
 def serve(connection: socket.socket, shell: Shell, folder: Path) -> None:
     """Answer requests until the lane closes the connection. `folder` is the working folder of the cells."""
     signal.signal(TIMEOUT_SIGNAL, signal.SIG_IGN)
+    sys.argv[:] = [""]  # a fork inherits the arguments of the server
+    if numpy := sys.modules.get("numpy"):
+        # A fork inherits NumPy's state. Python reseeds `random` itself, and torch starts with a fixed seed in every process.
+        numpy.random.seed()
     with contextlib.suppress(ChannelError):
         _Worker(connection, shell, folder).serve()
 
@@ -135,18 +145,15 @@ class _Worker:
             # The limit covers everything, because reading an answer's values and errors calls their `__str__` and
             # similar methods.
             with interrupt_on_signal(self.cell_seconds):
-                answer = self._answer_or_failure(request)
+                try:
+                    answer = self.answers[type(request)](request)
+                except BaseException as error:  # an exception of the student's code ends its call, and not its process
+                    answer = _failure(error)
         except CellTimeoutError as error:
             answer = _failure(error)
         if os.getpid() != self.process:
             os._exit(0)  # a cell forked and its child returned from it: the child must not answer
         return answer
-
-    def _answer_or_failure(self, request: messages.Request) -> messages.Answer:
-        try:
-            return self.answers[type(request)](request)
-        except BaseException as error:  # an exception of the student's code ends its call, and not its process
-            return _failure(error)
 
     def _begin(self, request: messages.Begin) -> messages.Answer:
         for name, data in request.files.items():
@@ -230,11 +237,3 @@ def _type_name(error: BaseException) -> str:
 
 def _failure(error: BaseException) -> messages.Failure:
     return messages.Failure(f"{_type_name(error)}: {message_of(error)}"[: messages.LONGEST_REASON])
-
-
-def reset_inherited_state() -> None:
-    """Reset the command-line arguments and NumPy's random state, which a fork inherits from the server."""
-    sys.argv[:] = [""]
-    if numpy := sys.modules.get("numpy"):
-        # A fork inherits NumPy's state. Python reseeds `random` itself, and torch starts with a fixed seed in every process.
-        numpy.random.seed()

@@ -53,7 +53,8 @@ class _Alignment:
         self._missing: dict[int, list[int]] = defaultdict(list)
         for position, cell in enumerate(source.cells):
             if position not in self._places and cell.id and (cell.is_locked or cell.kind in RESTORED):
-                self._missing[self._next_place(position)].append(position)
+                later = (self._places[n] for n in range(position + 1, len(source.cells)) if n in self._places)
+                self._missing[next(later, len(cells))].append(position)
 
     def aligned(self) -> list[AlignedCell]:
         for place, missing in self._missing.items():
@@ -69,10 +70,6 @@ class _Alignment:
                 cell = _restored(self._cells[place], source_cell, self._text_below(place, source_cell))
                 aligned.append((cell, source_cell))
         return aligned
-
-    def _next_place(self, position: int) -> int:
-        later = range(position + 1, len(self._source.cells))
-        return next((self._places[position] for position in later if position in self._places), len(self._cells))
 
     def _match_added_cells(self, place: int, answers: list[int]) -> None:
         """Match the cells that the student added before a place to the missing answers, if their numbers and types agree."""

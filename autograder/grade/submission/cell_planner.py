@@ -17,11 +17,10 @@ from autograder.check.plan import Plan, Unplannable, planning
 from autograder.check.subject.inputs import use_seed
 from autograder.course.paths import write_files
 from autograder.grade.sandbox.judge import seed_all
-from autograder.grade.sandbox.shell import CellRun, Shell, limited
+from autograder.grade.sandbox.shell import CellRun, Shell, limited, path_with, replaced_modules, unload_modules
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
-from autograder.grade.wire.own_modules import path_with, replaced_modules, unload_modules
 from autograder.locale.messages import Message
 
 MOST_SOURCES = 20  # if every student has another variant, there are as many sources as students

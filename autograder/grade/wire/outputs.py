@@ -56,7 +56,9 @@ class Outputs:
         """Add text to stdout or stderr; it is appended to the previous output if that is the same stream."""
         if not text or self._left <= 0:
             return
-        text = self._truncated(text)
+        whole, text = text, text[: self._left]
+        self._left -= len(whole)
+        text += CUT if text != whole else ""
         last = self._outputs[-1] if self._outputs and not self._clear_next else None
         if last and last["output_type"] == "stream" and last["name"] == name:
             last["text"] += text
@@ -118,11 +120,6 @@ class Outputs:
         elif self._left > 0:
             self._left = 0
             self._outputs.append({"output_type": "stream", "name": "stdout", "text": CUT})
-
-    def _truncated(self, text: str) -> str:
-        kept = text[: self._left]
-        self._left -= len(text)
-        return kept if len(kept) == len(text) else kept + CUT
 
     def _charge(self, data: dict[str, Any]) -> bool:
         if self._left <= 0:

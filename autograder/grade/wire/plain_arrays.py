@@ -63,10 +63,6 @@ def _masked_parts(value: Any) -> list[Any]:
     return [ma.getdata(value, subok=False), mask, numpy.asarray(value.fill_value, value.dtype)]
 
 
-def _masked(data: Any, mask: Any, fill: Any) -> Any:
-    return ma.MaskedArray(data, ma.nomask if mask is None else mask, fill_value=fill[()])
-
-
 def numpy_codecs() -> dict[type, Codec]:
     """Return the forms of arrays and other data of NumPy."""
     series = [
@@ -88,7 +84,11 @@ def numpy_codecs() -> dict[type, Codec]:
         ),
         numpy.matrix: Codec("numpy.matrix", lambda value: [numpy.asarray(value)], numpy.asmatrix),
         numpy.recarray: Codec("numpy.recarray", lambda v: [v.view(numpy.ndarray)], lambda a: a.view(numpy.recarray)),
-        numpy.ma.MaskedArray: Codec("numpy.masked", _masked_parts, _masked),
+        ma.MaskedArray: Codec(
+            "numpy.masked",
+            _masked_parts,
+            lambda data, mask, fill: ma.MaskedArray(data, ma.nomask if mask is None else mask, fill_value=fill[()]),
+        ),
         type(constant): Codec("numpy.constant", lambda value: [], lambda: constant),
         numpy.ufunc: Codec("numpy.ufunc", lambda value: [value.__name__], _ufunc),
         numpy.poly1d: Codec(

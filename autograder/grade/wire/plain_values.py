@@ -296,9 +296,7 @@ def _named_tuple(name: str, fields: list[str], *items: Any) -> Any:
     return _named_tuple_type(name, tuple(fields))._make(items)
 
 
-@functools.lru_cache(maxsize=200)
-def _named_tuple_type(name: str, fields: tuple[str, ...]) -> Any:
-    return namedtuple(name, fields)
+_named_tuple_type: Any = functools.lru_cache(maxsize=200)(namedtuple)
 
 
 def _named(value: Any) -> list[Any]:

@@ -10,10 +10,10 @@ import msgspec
 import nbformat
 import pytest
 
+from autograder.grade.sandbox.shell import replaced_modules
 from autograder.grade.wire import channel
 from autograder.grade.wire.channel import has_more_items
 from autograder.grade.wire.outputs import CUT, Outputs
-from autograder.grade.wire.own_modules import replaced_modules
 
 
 class Note(msgspec.Struct):

@@ -152,7 +152,7 @@ class _NameOwners:
         setup |= self._settings(index)
         modules = self._modules(students, index)
         reason = reason or self._students_reason(cell, names, students - modules.keys(), index)
-        declared = self._is_declarative(cell, names, index) and not students - modules.keys()
+        declared = self._is_declarative(cell, index) and not students - modules.keys()
         kind: Literal["declarative", "plain data"] = "declarative" if declared else "plain data"
         reason = None if declared else reason
         return CellKind(
@@ -276,7 +276,7 @@ class _NameOwners:
             return f"it names the file `{min(files)}`, which an answer may write"
         return next((reason for node in _nodes(cell.text) if (reason := _reason_of(node))), None)
 
-    def _is_declarative(self, cell: SourceCell, names: CellNames, index: int) -> bool:
+    def _is_declarative(self, cell: SourceCell, index: int) -> bool:
         parts = [item for before in self.names[: index + 1] for item in before.parts.items()]
         family = {name for name, (module, part) in parts if module == CHECK and part in CHECK_FUNCTIONS}
         calls = 0
