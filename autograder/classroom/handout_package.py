@@ -44,7 +44,7 @@ LINK = re.compile(
 
 
 @dataclass(frozen=True)
-class Terms:
+class HandoutTerms:
     """The parts of an assignment's instructions that depend on the teacher's choice."""
 
     assignment: str  # the name of the assignment's folder
@@ -59,7 +59,7 @@ class Terms:
         return f"{self.assignment}-{student}.zip" if student else f"{self.assignment}.zip"
 
 
-def check_target(out: Path, terms: Terms) -> None:
+def check_target(out: Path, terms: HandoutTerms) -> None:
     """Raise InputError if a folder contains other files than earlier zips of this assignment."""
     try:
         names = sorted(os.listdir(out))
@@ -75,7 +75,7 @@ def check_target(out: Path, terms: Terms) -> None:
         )
 
 
-def write_packages(out: Path, terms: Terms, folders: Mapping[str, Path], glossary: Path) -> list[str]:
+def write_packages(out: Path, terms: HandoutTerms, folders: Mapping[str, Path], glossary: Path) -> list[str]:
     """Write a zip or a folder for each student, completely or not at all, and return their names.
 
     `folders` contains the folder with each student's released notebooks; "" stands for all students. The glossary, to
@@ -130,7 +130,7 @@ def _requirements(wheel: str) -> str:
     return "\n".join([f"# {PAGE} describes the installation.", *pins, f"./{wheel}", ""])
 
 
-def _files(folder: Path, terms: Terms, shared: Mapping[str, bytes]) -> dict[str, bytes]:
+def _files(folder: Path, terms: HandoutTerms, shared: Mapping[str, bytes]) -> dict[str, bytes]:
     files = dict(shared) | dict(files_below(folder, terms.assignment))
     notebooks = sorted(path.name for path in folder.glob("*.ipynb"))
     torch = next(line for line in shared[REQUIREMENTS].decode().splitlines() if line.startswith("torch=="))

@@ -113,10 +113,10 @@ def locked_requirements(
             cases = [{"extra": extra, **system} for extra in extras for system in systems]
             if needed.marker and not any(map(needed.marker.evaluate, cases)):
                 continue
-            known = canonicalize_name(needed.name)
-            if known not in versions or needed.extras:
-                versions[known] = _installed_version(known)
-                waiting += [(known, {"", *needed.extras})] if known not in leaves and versions[known] else []
+            package = canonicalize_name(needed.name)
+            if package not in versions or needed.extras:
+                versions[package] = _installed_version(package)
+                waiting += [(package, {"", *needed.extras})] if package not in leaves and versions[package] else []
     versions.pop(DISTRIBUTION, None)
     return dict(sorted(versions.items()))
 

@@ -93,10 +93,10 @@ def _students_in(policy: CoursePolicy) -> list[_Named]:
 
 def _refuse_unknown(path: Path, named: list[_Named], read_known: Callable[[], Iterable[str]], kind: str) -> None:
     """Raise InputError for the first name that is not a known one."""
-    known = set(read_known()) if named else set()
+    known_names = set(read_known()) if named else set()
     for setting, name in named:
-        if name not in known:
-            near = difflib.get_close_matches(name, sorted(known), n=1)
+        if name not in known_names:
+            near = difflib.get_close_matches(name, sorted(known_names), n=1)
             meant = f" (is “{printable(near[0])}” meant?)" if near else ""
             raise InputError(
                 f"{printable(str(path))}: {setting} has “{printable(name)}”{meant}, which is not a known {kind}"

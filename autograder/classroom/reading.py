@@ -64,14 +64,14 @@ def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
     """
     asked = {(question.notebook, question.cell): question for question in questions(classroom)}
     notebooks: dict[tuple[str, str], GradedNotebook] = {}
-    answers, left, assignment = [], checked_policy(classroom).left, classroom.assignment
+    answers, former_students, assignment = [], checked_policy(classroom).left, classroom.assignment
     with opened_gradebook(classroom) as book:
         comments = {
             tuple(place): comment for *place, comment in cell_rows(book, assignment, Comment, Comment.manual_comment)
         }
         by_hand = Grade.needs_manual_grade | Grade.manual_score.is_not(None)
         for student, notebook, cell, points in cell_rows(book, assignment, Grade, Grade.manual_score).filter(by_hand):
-            if (question := asked.get((notebook, cell))) is None or student in left:
+            if (question := asked.get((notebook, cell))) is None or student in former_students:
                 continue
             if (student, notebook) not in notebooks:
                 notebooks[student, notebook] = GradedNotebook(classroom, student, notebook)
@@ -99,8 +99,8 @@ def sheet(answers: list[WrittenAnswer], columns: tuple[str, ...] = COLUMNS) -> b
     rows = []
     for answer in answers:
         points, most = "" if answer.points is None else f"{answer.points:g}", f"{answer.question.max_points:g}"
-        known = (answer.code, answer.question.cell, most, printable(answer.text), points, answer.comment)
-        row = dict(zip(COLUMNS, known, strict=True))
+        cells = (answer.code, answer.question.cell, most, printable(answer.text), points, answer.comment)
+        row = dict(zip(COLUMNS, cells, strict=True))
         rows.append([row.get(name, "") for name in columns])
     return spreadsheet(columns, rows)
 
@@ -236,15 +236,15 @@ def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list
     """Write the changed marks of the table to the gradebook; marks that were given in formgrader meanwhile stay."""
     if not (folder / ANSWERS).exists():
         return 0
-    known = {answer.code: answer for answer in answers}
+    answers_by_code = {answer.code: answer for answer in answers}
     comments = read_short_comments(classroom.folder / FOLDER / COMMENTS)
-    filled = read_sheet(folder / ANSWERS, known, comments, gone=state.marks.keys())
+    filled = read_sheet(folder / ANSWERS, answers_by_code, comments, gone=state.marks.keys())
     new = {code: mark for code, mark in filled.items() if mark != state.marks.get(code, Mark(None, ""))}
     if new:
         with exclusive_lock(classroom.gradebook, classroom.assignment), opened_gradebook(classroom) as book:
             for code, mark in new.items():
-                question = known[code].question
-                place = (question.cell, question.notebook, classroom.assignment, known[code].student)
+                question = answers_by_code[code].question
+                place = (question.cell, question.notebook, classroom.assignment, answers_by_code[code].student)
                 grade = book.find_grade(*place)
                 grade.manual_score, grade.needs_manual_grade = mark.points, mark.points is None
                 book.find_comment(*place).manual_comment = mark.comment or None
@@ -255,9 +255,9 @@ def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list
 def _second_reading(path: Path, answers: list[WrittenAnswer], state: ReadingState) -> SecondReading | None:
     if not path.exists():
         return None
-    known = {answer.code: answer for answer in answers}
-    filled = read_sheet(path, known, {}, SECOND_POINTS, gone=state.marks.keys())
-    both = [(known[code].points, mark.points) for code, mark in filled.items()]
+    answers_by_code = {answer.code: answer for answer in answers}
+    filled = read_sheet(path, answers_by_code, {}, SECOND_POINTS, gone=state.marks.keys())
+    both = [(answers_by_code[code].points, mark.points) for code, mark in filled.items()]
     differences = [abs(first - second) for first, second in both if first is not None and second is not None]
     if not differences:
         return None

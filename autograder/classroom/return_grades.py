@@ -32,12 +32,12 @@ def match_rows(
     Rows are given by their numbers in the worksheet, and students by their ids in the gradebook. The record is that of
     `collect`; the roster may be empty.
     """
-    known = Roster([_known(student, record.get(student), roster) for student in students])
+    class_list = Roster([_known(student, record.get(student), roster) for student in students])
     matches: dict[int, str] = {}
     by_name: list[int] = []
     for number, person in rows:
-        student = _by_identifier(person, known) or _by_participant(person, known, record)
-        if student is None and len(listed := known.find("words", person.name)) == 1:
+        student = _by_identifier(person, class_list) or _by_participant(person, class_list, record)
+        if student is None and len(listed := class_list.find("words", person.name)) == 1:
             student = listed[0].student
             by_name.append(number)
         if student is not None:
@@ -48,22 +48,22 @@ def match_rows(
 def _known(student: str, entry: CollectedSubmission | None, roster: Roster) -> Person:
     """Return a student with the identifiers in the roster and in the record."""
     listed = next(iter(roster.find("student", student)), Person(student, "", {}))
-    known = listed.known | (entry.known if entry else {})
+    identifiers = listed.known | (entry.known if entry else {})
     if entry and entry.platform == "canvas":  # a group's submission has the ID of one member
-        known = {"canvas": entry.key} | known
-    return Person(student, (entry.name if entry else "") or listed.name, known)
+        identifiers = {"canvas": entry.key} | identifiers
+    return Person(student, (entry.name if entry else "") or listed.name, identifiers)
 
 
-def _by_identifier(person: Person, known: Roster) -> str | None:
+def _by_identifier(person: Person, class_list: Roster) -> str | None:
     """Return the student who has one of the person's identifiers, also as nbgrader's id."""
     marks = [(kind, person.known[kind]) for kind in KINDS if kind in person.known]
     marks += [("student", value) for _, value in marks]
-    return next((people[-1].student for mark in marks if (people := known.find(*mark))), None)
+    return next((people[-1].student for mark in marks if (people := class_list.find(*mark))), None)
 
 
-def _by_participant(person: Person, known: Roster, record: Mapping[str, CollectedSubmission]) -> str | None:
+def _by_participant(person: Person, class_list: Roster, record: Mapping[str, CollectedSubmission]) -> str | None:
     """Return the student with this participant number if the names agree: in another assignment, Moodle's numbers differ."""
-    people = known.find("participant", person.known.get("participant", ""))
+    people = class_list.find("participant", person.known.get("participant", ""))
     if not people:
         return None
     student = people[-1].student
@@ -75,8 +75,8 @@ def _without_doubtful_names(matches: dict[int, str], by_name: list[int]) -> tupl
     """Remove rows that were matched by name if another row belongs to the same student."""
     rows = Counter(matches.values())
     doubtful = {number for number in by_name if rows[matches[number]] > 1}
-    kept = {number: student for number, student in matches.items() if number not in doubtful}
-    return kept, [number for number in by_name if number not in doubtful]
+    certain = {number: student for number, student in matches.items() if number not in doubtful}
+    return certain, [number for number in by_name if number not in doubtful]
 
 
 GRADES, FEEDBACK = "grades.csv", "feedback.zip"
@@ -217,9 +217,9 @@ class _Return:
             yield (
                 f"the platform's maximum is {theirs:g}, and that of the grades {self.maximum:g}: change one of the two, or {change}"
             )
-        kept = [row for row in self.rows if self.table.rows[row][self.column.number].strip() in self.column.keep]
-        texts = sorted({self.table.rows[row][self.column.number].strip() for row in kept})
-        yield from _counted(kept, "{} marked {} by the platform, left unchanged", texts)
+        fixed = [row for row in self.rows if self.table.rows[row][self.column.number].strip() in self.column.keep]
+        texts = sorted({self.table.rows[row][self.column.number].strip() for row in fixed})
+        yield from _counted(fixed, "{} marked {} by the platform, left unchanged", texts)
         yield from _counted(self.unknown, "{} with a grade but without a row in the worksheet: {}", self.unknown)
         if self.blanks:
             yield from _counted(self.ungraded, "{} with a submission that is not graded yet: {}", self.ungraded)

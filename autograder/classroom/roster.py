@@ -178,7 +178,7 @@ def _is_moodles(table: TableFile, columns: dict[str, int]) -> bool:
     return not is_known and len(table.header) >= MOODLES_USUAL and not any(map(str.isdigit, cells))
 
 
-def _moodle_columns(table: TableFile, known: dict[str, int]) -> dict[str, int]:
+def _moodle_columns(table: TableFile, columns_by_kind: dict[str, int]) -> dict[str, int]:
     """Return the columns of the name, the address and the time in Moodle's worksheet, recognized by their contents."""
     columns = dict(enumerate(map(set, zip(*table.rows, strict=True))))
     emails = [number for number, cells in columns.items() if all("@" in cell for cell in cells)]
@@ -192,16 +192,16 @@ def _moodle_columns(table: TableFile, known: dict[str, int]) -> dict[str, int]:
     is_name = 2 * len(columns[1]) > len(table.rows) and not all(cell.rstrip().endswith("-") for cell in columns[1])
     by_kind = {"email": emails, "handed in": read or times, "name": [1] if is_name else []}
     # The first time is that of the submission; the time of the grade follows later.
-    return {kind: numbers[0] for kind, numbers in by_kind.items() if numbers and kind not in known}
+    return {kind: numbers[0] for kind, numbers in by_kind.items() if numbers and kind not in columns_by_kind}
 
 
 def _person(row: list[str], columns: dict[str, int]) -> Person:
-    known = {kind: text for kind, number in columns.items() if kind != "role" and (text := row[number].strip())}
-    if "participant" in known and (participant := PARTICIPANT.fullmatch(known["participant"])):
-        known["participant"] = participant[1]
-    parts = (known.pop("last name", ""), known.pop("first name", ""))
-    name = known.pop("name", "") or ", ".join(part for part in parts if part)
-    return Person("", name, known, known.pop("group", ""))
+    values = {kind: text for kind, number in columns.items() if kind != "role" and (text := row[number].strip())}
+    if "participant" in values and (participant := PARTICIPANT.fullmatch(values["participant"])):
+        values["participant"] = participant[1]
+    parts = (values.pop("last name", ""), values.pop("first name", ""))
+    name = values.pop("name", "") or ", ".join(part for part in parts if part)
+    return Person("", name, values, values.pop("group", ""))
 
 
 def _with_ids(people: list[Person], table: TableFile) -> list[Person]:

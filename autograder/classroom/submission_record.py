@@ -71,5 +71,5 @@ def read_json(path: Path, form: type[Stored], advice: str = "Move it away, and c
         raise InputError(f"{printable(str(path))} cannot be read ({reason}). {advice}") from None
 
 
-def _write(path: Path, kept: dict[Any, Any]) -> None:
-    replace_file(path, msgspec.json.format(msgspec.json.encode(kept, order="deterministic"), indent=1))
+def _write(path: Path, content: dict[Any, Any]) -> None:
+    replace_file(path, msgspec.json.format(msgspec.json.encode(content, order="deterministic"), indent=1))

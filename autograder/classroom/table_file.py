@@ -74,8 +74,8 @@ class TableFile:
 
     def column(self, *names: str) -> int | None:
         """Return the index of the first column with one of these names, ignoring case; None if they are missing."""
-        known = {name.casefold() for name in names}
-        return next((number for number, name in enumerate(self.header) if name.casefold() in known), None)
+        wanted_names = {name.casefold() for name in names}
+        return next((number for number, name in enumerate(self.header) if name.casefold() in wanted_names), None)
 
     def with_cells(self, changes: Mapping[tuple[int, int], str]) -> bytes:
         """Return the file with new texts in these cells (row, from 0 below the header; column); all other bytes stay the same."""

@@ -12,7 +12,7 @@ from autograder.errors import InputError
 from autograder.locale.translations import translated
 
 if TYPE_CHECKING:
-    from autograder.classroom.handout_package import Terms
+    from autograder.classroom.handout_package import HandoutTerms
     from autograder.course.variants.handout import Handout
     from autograder.grade.batch.classroom import Classroom
 
@@ -104,7 +104,7 @@ def _check_options(chosen: argparse.Namespace) -> None:
 
 
 def _hand_out(chosen: argparse.Namespace) -> int:
-    from autograder.classroom.handout_package import Terms, check_target
+    from autograder.classroom.handout_package import HandoutTerms, check_target
     from autograder.course.variants.handout import release_for_all
     from autograder.grade.batch.classroom import open_class
 
@@ -112,7 +112,7 @@ def _hand_out(chosen: argparse.Namespace) -> int:
     if chosen.course is None:
         course.mkdir(exist_ok=True)
     classroom = open_class(course, chosen.assignment, without_submissions=True)
-    terms = Terms(chosen.assignment, chosen.to or "", chosen.for_credit, classroom.any_prediction())
+    terms = HandoutTerms(chosen.assignment, chosen.to or "", chosen.for_credit, classroom.any_prediction())
     if chosen.out is not None:
         check_target(chosen.out, terms)
     with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
@@ -148,7 +148,7 @@ def _for_each(chosen: argparse.Namespace, classroom: Classroom) -> dict[str, Pat
     return {student: done.folder / student / chosen.assignment for student in done.students}
 
 
-def _write_packages(out: Path, terms: Terms, folders: dict[str, Path], classroom: Classroom) -> None:
+def _write_packages(out: Path, terms: HandoutTerms, folders: dict[str, Path], classroom: Classroom) -> None:
     from autograder.classroom.handout_package import write_packages
 
     names = write_packages(out, terms, folders, classroom.sources / "start" / "glossary.ipynb")

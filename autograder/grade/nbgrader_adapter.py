@@ -113,14 +113,14 @@ def add_grades(notebook: NotebookNode, submitted: api.SubmittedNotebook) -> dict
     marks = [(name, grade.manual_score, grade.extra_credit, None) for name, grade in grades.items()]
     marks += [(comment.name, None, None, comment.manual_comment) for comment in submitted.comments]
     for cell in notebook.cells:
-        known = cell.metadata.get("nbgrader", {})
+        metadata = cell.metadata.get("nbgrader", {})
         if utils.is_solution(cell) or utils.is_task(cell):
-            known["comment"] = comments.get(known.get("grade_id"))
-        if (utils.is_grade(cell) or utils.is_task(cell)) and known.get("grade_id") in grades:
-            grade = grades[known["grade_id"]]
+            metadata["comment"] = comments.get(metadata.get("grade_id"))
+        if (utils.is_grade(cell) or utils.is_task(cell)) and metadata.get("grade_id") in grades:
+            grade = grades[metadata["grade_id"]]
             waiting = bool(grade.needs_manual_grade and grade.manual_score is None)
             manual = grade.manual_score is not None or bool(grade.extra_credit)
-            known.update(score=grade.score, points=grade.max_score, waiting=waiting, manual=manual)
+            metadata.update(score=grade.score, points=grade.max_score, waiting=waiting, manual=manual)
     penalty = submitted.late_submission_penalty or 0.0
     about = {"score": submitted.score - penalty, "max_score": submitted.max_score, "late_penalty": penalty}
     about |= {"due": submitted.assignment.duedate, "submitted": submitted.assignment.timestamp}
@@ -129,8 +129,8 @@ def add_grades(notebook: NotebookNode, submitted: api.SubmittedNotebook) -> dict
 
 def digest_of_marks(marks: Iterable[tuple[str, float | None, float | None, str | None]]) -> str:
     """Return a hash of a notebook's manual points, extra credit and manual comments by cell; "" without any."""
-    given = sorted(repr(mark) for mark in marks if mark[1] is not None or mark[2] or mark[3])
-    return hashlib.sha256(repr(given).encode()).hexdigest()[:16] if given else ""
+    hand_marks = sorted(repr(mark) for mark in marks if mark[1] is not None or mark[2] or mark[3])
+    return hashlib.sha256(repr(hand_marks).encode()).hexdigest()[:16] if hand_marks else ""
 
 
 CellKind = type[api.GradeCell] | type[api.SolutionCell] | type[api.TaskCell] | type[api.SourceCell]
@@ -144,8 +144,8 @@ def wanted_cells(cells: list[NotebookNode]) -> dict[tuple[CellKind, str], Notebo
     cells_by_id = {}
     for cell in cells:
         graded, answer, task = utils.is_grade(cell), utils.is_solution(cell), utils.is_task(cell)
-        known = graded or answer or task or utils.is_locked(cell)
-        for kind, applies in zip(KINDS, (graded, answer, task, known), strict=True):
+        is_recorded = graded or answer or task or utils.is_locked(cell)
+        for kind, applies in zip(KINDS, (graded, answer, task, is_recorded), strict=True):
             if applies:
                 cells_by_id[kind, cell.metadata.nbgrader["grade_id"]] = cell
     return cells_by_id
@@ -163,10 +163,10 @@ def changed_cells(
 
     Both lists are empty for an assignment without submissions, because `add_assignment` handles its changes.
     """
-    known = next((row for row in book.assignments if row.name == assignment), None)
-    if known is None or not known.submissions:
+    stored_assignment = next((row for row in book.assignments if row.name == assignment), None)
+    if stored_assignment is None or not stored_assignment.submissions:
         return [], []
-    recorded = {notebook.name: notebook for notebook in known.notebooks}
+    recorded = {notebook.name: notebook for notebook in stored_assignment.notebooks}
     before = {(name, *key) for name, notebook in recorded.items() for key in recorded_cells(notebook)}
     after = {(name, *key) for name, cells in sources.items() for key in wanted_cells(cells)}
     prefix = len(recorded.keys() | sources.keys()) > 1
@@ -232,10 +232,10 @@ class KnownTests(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Return the notebook with the tests."""
-        known = self.cells.get(resources["nbgrader"]["notebook"], {})
+        texts = self.cells.get(resources["nbgrader"]["notebook"], {})
         for cell in nb.cells:
             if utils.is_grade(cell) and cell.cell_type == "code":
-                cell.source = known.get(cell.metadata.nbgrader["grade_id"], cell.source)
+                cell.source = texts.get(cell.metadata.nbgrader["grade_id"], cell.source)
         return nb, resources
 
 

@@ -112,10 +112,10 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def extension(self, assignment: str, student: str, due: datetime.datetime) -> datetime.timedelta | None:
         """Return the time after the due date within which a student may submit; None without an extension."""
-        given = self.of(assignment).extensions.get(student)
-        if given is None:
+        extension = self.of(assignment).extensions.get(student)
+        if extension is None:
             return None
-        until = self._stored(self._after(due, given) if isinstance(given, str) else given)
+        until = self._stored(self._after(due, extension) if isinstance(extension, str) else extension)
         return max(until - due, datetime.timedelta()) or None
 
     def is_in_time(self, assignment: str, student: str, time: datetime.datetime) -> bool:
@@ -219,8 +219,8 @@ def course_total(
         shares = {name: points / most if most else 1.0 for name, (points, most) in counting.items()}
         lowest = sorted(listed, key=lambda name: (shares[name], name))
         dropped += lowest[: min(rule.count, len(listed) - 1)]  # keep one, or the student would have no points at all
-    kept = [score for name, score in counting.items() if name not in dropped]
-    return sum(points for points, _ in kept), sum(most for _, most in kept), tuple(dropped)
+    counted = [score for name, score in counting.items() if name not in dropped]
+    return sum(points for points, _ in counted), sum(most for _, most in counted), tuple(dropped)
 
 
 class LatePolicy:

@@ -76,8 +76,8 @@ def _in_words(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
     clock, year = HOUR.search(text), YEAR.search(text)
     if clock is None or year is None:
         return None
-    rest, tables = f"{text[: clock.start()]} {text[clock.end() :]}", _time_words()
-    numbers, words = [int(number) for number in re.findall(r"\d+", rest)], _words(rest)
+    date_text, tables = f"{text[: clock.start()]} {text[clock.end() :]}", _time_words()
+    numbers, words = [int(number) for number in re.findall(r"\d+", date_text)], _words(date_text)
     fillers = {word for word in words if not any(word in table for table in tables)}
     if any(len(word) > LONGEST_FILLER for word in fillers) or fillers & set(_words(text[clock.end() :])):
         return None  # a word after the hour may mean the afternoon

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 
 from autograder import cli
 from autograder.classroom import handout_package
-from autograder.classroom.handout_package import PAGE, Terms, without_dead_links, write_packages
+from autograder.classroom.handout_package import PAGE, HandoutTerms, without_dead_links, write_packages
 from autograder.course.catalogue import lessons
 from autograder.course.paths import NOTEBOOKS, ROOT
 from tests.grade.classes.test_own_notebooks import ASSIGNMENT, make_varied_course
@@ -70,7 +70,7 @@ def test_no_link_of_a_package_is_dead(tmp_path, wheel):
     """All links of each lesson lead to files of its zip, and links to the glossary are kept."""
     glossary = NOTEBOOKS / "start" / "glossary.ipynb"
     for lesson in lessons():
-        terms = Terms(lesson.name, "canvas")
+        terms = HandoutTerms(lesson.name, "canvas")
         assert [f"{lesson.name}.zip"] == write_packages(
             tmp_path / lesson.name, terms, {"": NOTEBOOKS / lesson.name}, glossary
         )
@@ -127,7 +127,9 @@ def test_the_page_names_the_files_and_the_platform(tmp_path, wheel, platform):
     folder.mkdir()
     (folder / "first.ipynb").write_text('{"cells": []}')
     files = handout_package._files(
-        folder, Terms("first", platform, for_credit=True, any_prediction=True), {"requirements.txt": b"torch==2.13.0\n"}
+        folder,
+        HandoutTerms("first", platform, for_credit=True, any_prediction=True),
+        {"requirements.txt": b"torch==2.13.0\n"},
     )
     page = BeautifulSoup(files[PAGE], "html.parser")
     text = " ".join(page.text.split())
@@ -174,7 +176,7 @@ def test_a_shared_folder_has_the_same_files(tmp_path, wheel):
     (source / "first.ipynb").write_text('{"cells": []}')
     (source / "img" / "plot.png").write_bytes(b"png")
     for platform in ("canvas", "folder"):
-        write_packages(tmp_path / platform, Terms("first", platform), {"": source}, tmp_path / "none")
+        write_packages(tmp_path / platform, HandoutTerms("first", platform), {"": source}, tmp_path / "none")
     zipped = contents(tmp_path / "canvas" / "first.zip")
     unpacked = {
         path.relative_to(tmp_path / "folder").as_posix(): path.read_bytes()
@@ -184,7 +186,9 @@ def test_a_shared_folder_has_the_same_files(tmp_path, wheel):
     inside = ("open-me-first.html", "requirements.txt", WHEEL, "first/first.ipynb", "first/img/plot.png")
     assert {f"first/{name}" for name in inside} == zipped.keys() == unpacked.keys()
     assert {f"first/{PAGE}"} == {name for name in zipped if zipped[name] != unpacked[name]}
-    assert ["ann"] == write_packages(tmp_path / "each", Terms("first", "folder"), {"ann": source}, tmp_path / "none")
+    assert ["ann"] == write_packages(
+        tmp_path / "each", HandoutTerms("first", "folder"), {"ann": source}, tmp_path / "none"
+    )
     assert (tmp_path / "each" / "ann" / "first" / "first" / "img" / "plot.png").is_file()
 
 

@@ -80,7 +80,7 @@ def _which(
 ) -> tuple[str | None, str]:
     if file.path in chosen:
         return chosen[file.path] if chosen[file.path] in shapes else None, "as you said"
-    fitting = [name for name, known in shapes.items() if not cells or not known or cells & known]
+    fitting = [name for name, ids in shapes.items() if not cells or not ids or cells & ids]
     if (stem := path.rpartition("/")[2].removesuffix(".ipynb")) in fitting:
         return stem, ""
     if similar := next((name for name in fitting if like_name(path) == like_name(name)), None):
@@ -124,8 +124,8 @@ def _cells(file: DownloadedFile) -> frozenset[str] | None:
 
 def _cells_of(data: bytes) -> frozenset[str]:
     """Return nbgrader's ids of the cells of a notebook. Raise UnreadableSubmission if it is not a notebook."""
-    known = (cell.metadata.get("nbgrader") for cell in parse(without_outputs(data)))
-    return frozenset(about.grade_id for about in known if about)
+    cell_metadata = (cell.metadata.get("nbgrader") for cell in parse(without_outputs(data)))
+    return frozenset(about.grade_id for about in cell_metadata if about)
 
 
 LONGEST = 120  # maximum length of a file name in bytes
@@ -178,15 +178,15 @@ class ReadableSubmission:
     def read(self) -> dict[str, bytes]:
         """Return the contents by name; leave out unreadable files and those over the limits of a submission, with a note."""
         contents: dict[str, bytes] = {}
-        left = LIMITS.attachment_bytes
+        bytes_left = LIMITS.attachment_bytes
         for path, name in self.names.items():
             is_notebook = name.endswith(".ipynb")
             try:
-                contents[name] = self.files[path].read(LARGEST_NOTEBOOK if is_notebook else left)
+                contents[name] = self.files[path].read(LARGEST_NOTEBOOK if is_notebook else bytes_left)
             except DownloadError as error:
                 self.notes.append(f"{printable(path)} was left out: {error}")
                 continue
-            left -= 0 if is_notebook else len(contents[name])
+            bytes_left -= 0 if is_notebook else len(contents[name])
         return contents
 
 

@@ -56,7 +56,7 @@ def place(
     classroom: Classroom,
     student: str,
     work: SubmissionFiles,
-    known: CollectedSubmission | None,
+    entry: CollectedSubmission | None,
     earlier: Path,
     is_in_time: Callable[[str, datetime.datetime | None, bool], bool] = lambda *_: True,
 ) -> tuple[Placing, str]:
@@ -78,12 +78,12 @@ def place(
             return "new", ""
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        present = _present(classroom, student, known)
-        present = replace(present, in_time=is_in_time(student, present.handed_in, bool(known and known.late)))
+        present = _present(classroom, student, entry)
+        present = replace(present, in_time=is_in_time(student, present.handed_in, bool(entry and entry.late)))
         if present.files == work.files:
             _stamp(folder, work.handed_in or present.handed_in)
             return "as before", ""
-        age = _age(work, present, known)
+        age = _age(work, present, entry)
         if age in KEPT:
             return "kept as it is", KEPT[age]
         keep_earlier(work if age == "older" else present, earlier)
@@ -107,23 +107,23 @@ def keep_earlier(work: SubmissionFiles, earlier: Path) -> None:
 
 
 def _age(
-    work: SubmissionFiles, present: SubmissionFiles, known: CollectedSubmission | None
+    work: SubmissionFiles, present: SubmissionFiles, entry: CollectedSubmission | None
 ) -> Literal["newer", "older", "unknown", "changed"]:
-    if work.in_time != present.in_time and (known is None or known.digest == present.digest):
+    if work.in_time != present.in_time and (entry is None or entry.digest == present.digest):
         return "newer" if work.in_time else "older"
     for new, old in ((work.handed_in, present.handed_in), (work.sequence, present.sequence)):
         if new and old and new != old:
             return "newer" if new > old else "older"  # type: ignore[operator]
-    if known is None:
+    if entry is None:
         return "unknown"
     # If the digests agree, it is the same submission, of which more files are recognized now.
-    return "changed" if known.digest != present.digest else "newer"
+    return "changed" if entry.digest != present.digest else "newer"
 
 
 def is_kept(classroom: Classroom, student: str, work: SubmissionFiles) -> bool:
     """Return whether a submission is stored as an earlier one, next to the one that counts."""
-    kept = classroom.earlier(student).glob("*/")
-    return classroom.submitted(student).is_dir() and any(_files_in(folder) == work.files for folder in kept)
+    folders = classroom.earlier(student).glob("*/")
+    return classroom.submitted(student).is_dir() and any(_files_in(folder) == work.files for folder in folders)
 
 
 def _files_in(folder: Path) -> dict[str, bytes]:
@@ -133,11 +133,11 @@ def _files_in(folder: Path) -> dict[str, bytes]:
     return files
 
 
-def _present(classroom: Classroom, student: str, known: CollectedSubmission | None) -> SubmissionFiles:
+def _present(classroom: Classroom, student: str, entry: CollectedSubmission | None) -> SubmissionFiles:
     folder = classroom.submitted(student)
     files = _files_in(folder)
     time = classroom.submission_time(student).time
-    return SubmissionFiles(files, time.replace(tzinfo=datetime.UTC) if time else None, known.sequence if known else 0)
+    return SubmissionFiles(files, time.replace(tzinfo=datetime.UTC) if time else None, entry.sequence if entry else 0)
 
 
 def _write(folder: Path, work: SubmissionFiles) -> None:

@@ -30,16 +30,16 @@ def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> 
     about = next((file for file in download.files if file.path.rpartition("/")[2] == METADATA), None)
     if about is None:
         raise DownloadError(f"there is no {METADATA}, the list of submissions in Gradescope's export. Export again")
-    known = _known(about)
+    entries = _known(about)
     root = about.path.removesuffix(METADATA)
     submissions: dict[str, dict[str, DownloadedFile]] = defaultdict(dict)
     for file in download.files:
         folder, _, inside = file.path.removeprefix(root).partition("/")
-        if inside and folder in known:
+        if inside and folder in entries:
             submissions[folder][inside] = file
         elif file is not about:
             download.notes.append(f"{file.path} was left out: {METADATA} does not name its folder")
-    return [_submission(folder, entry, submissions[folder], zone) for folder, entry in known.items()]
+    return [_submission(folder, entry, submissions[folder], zone) for folder, entry in entries.items()]
 
 
 def _known(about: DownloadedFile) -> dict[str, dict[str, Any]]:

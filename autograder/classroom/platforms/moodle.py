@@ -59,11 +59,11 @@ def _is_maximum(table: TableFile, number: int) -> bool:
     return len(cells) == 1 and number_in(next(iter(cells))) is not None and is_grade
 
 
-def _feedback_name(student: str, known: dict[str, str], name: str, upload_name: str) -> str:
-    if "participant" not in known:
+def _feedback_name(student: str, identifiers: dict[str, str], name: str, upload_name: str) -> str:
+    if "participant" not in identifiers:
         return ""
     shown = name.replace("_", " ").replace("/", " ").strip() or "Participant"
-    return f"{shown}_{known['participant']}_assignfeedback_file/"
+    return f"{shown}_{identifiers['participant']}_assignfeedback_file/"
 
 
 MOODLE_FORM = WorksheetForm("moodle", _grade_column, _feedback_name)

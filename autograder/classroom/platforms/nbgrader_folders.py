@@ -47,8 +47,8 @@ def _submissions(download: Download, zone: datetime.tzinfo, assignment: str) -> 
 def _submission(
     folder: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo, assignment: str
 ) -> DownloadedSubmission:
-    student, *rest = folder.split("+")
-    if rest and rest[0] != assignment:
+    student, *exchange_parts = folder.split("+")
+    if exchange_parts and exchange_parts[0] != assignment:
         files = {}  # the exchange has all assignments in one folder
     inside = {path.partition("/")[2]: file for path, file in files.items() if path.startswith(f"{assignment}/")}
     files = inside or files
@@ -57,7 +57,7 @@ def _submission(
         name=student,
         identities=({"student": student, "login": student, "email": student, "number": student, "words": student},),
         files={path: file for path, file in files.items() if path != TIMESTAMP},
-        handed_in=(_utc(rest[1], zone) if len(rest) > 1 else None) or _stamp(files, zone),
+        handed_in=(_utc(exchange_parts[1], zone) if len(exchange_parts) > 1 else None) or _stamp(files, zone),
     )
 
 

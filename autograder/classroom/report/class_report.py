@@ -53,10 +53,10 @@ def item_statistics(points: Sequence[Sequence[float | None]], most: Sequence[flo
     for number, highest in enumerate(most):
         attempts = [(row[number], total) for row, total in zip(points, totals, strict=True)]
         in_cell = [cell_points for cell_points, _ in attempts if cell_points is not None]
-        rest = [total - cell_points for cell_points, total in attempts if cell_points is not None]
+        elsewhere = [total - cell_points for cell_points, total in attempts if cell_points is not None]
         is_known = highest and 2 * len(in_cell) >= len(points) > 0
         difficulty = statistics.fmean(in_cell) / highest if is_known else None
-        items.append(ItemStatistics(difficulty, _correlation(in_cell, rest)))
+        items.append(ItemStatistics(difficulty, _correlation(in_cell, elsewhere)))
     return items
 
 
@@ -180,20 +180,20 @@ class _Notebooks:
         self._answers: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
 
     def answer(self, student: str, cell: TestedCell, cells: list[TestedCell]) -> str:
-        known = self._answers.get((student, cell.notebook))
-        if known is None:
+        texts = self._answers.get((student, cell.notebook))
+        if texts is None:
             notebook = GradedNotebook(self.classroom, student, cell.notebook)
-            known = {each.answers: notebook.answer(each.answers) for each in cells if each.notebook == cell.notebook}
-            self._answers[student, cell.notebook] = known
-        return known[cell.answers]
+            texts = {each.answers: notebook.answer(each.answers) for each in cells if each.notebook == cell.notebook}
+            self._answers[student, cell.notebook] = texts
+        return texts[cell.answers]
 
 
 def _counting(records: ClassRecords, policy: CoursePolicy) -> tuple[ClassRecords, int]:
     """Return the records of the students for whom the assignment counts, and the number of excused students."""
-    kept = {student: records.rows[student] for student in _counted(records.rows, policy, records.assignment)}
-    scores = {student: records.scores[student] for student in kept}
-    excused = records.rows.keys() - kept.keys() - {*policy.left}
-    return msgspec.structs.replace(records, rows=kept, scores=scores), len(excused)
+    rows = {student: records.rows[student] for student in _counted(records.rows, policy, records.assignment)}
+    scores = {student: records.scores[student] for student in rows}
+    excused = records.rows.keys() - rows.keys() - {*policy.left}
+    return msgspec.structs.replace(records, rows=rows, scores=scores), len(excused)
 
 
 def _counted(students: Iterable[str], policy: CoursePolicy, assignment: str) -> list[str]:
@@ -217,15 +217,15 @@ def _exercise(records: ClassRecords, cell: TestedCell, item: ItemStatistics, not
     ]
     groups = group_wrong_answers(answers, notebooks.named.get(cell.id, {}), notebooks.stubs.get(cell.id, ""))
     statuses = [grade.status for grade in grades.values()]
-    given = [_points(records, student, cell) for student in grades]
+    scores = [_points(records, student, cell) for student in grades]
     return ExerciseReport(
         id=cell.id,
         max_points=cell.max_points,
         statistics=item,
-        correct=sum(cell_points is not None and cell_points >= cell.max_points > 0 for cell_points in given),
+        correct=sum(cell_points is not None and cell_points >= cell.max_points > 0 for cell_points in scores),
         not_attempted=statuses.count("not attempted"),
         hidden_decided=sum(answer.grade.hidden for answer in answers),
-        waiting=given.count(None),
+        waiting=scores.count(None),
         wrong=groups,
         picture=_picture(groups, cell, notebooks),
     )
@@ -325,7 +325,7 @@ def graded_assignments(classroom: Classroom) -> list[str]:
         return []
     with opened_gradebook(classroom) as book:
         graded = [assignment for assignment in book.assignments if assignment.num_submissions]
-        graded.sort(key=lambda known: (known.duedate is None, str(known.duedate or ""), known.name))
+        graded.sort(key=lambda entry: (entry.duedate is None, str(entry.duedate or ""), entry.name))
         return [assignment.name for assignment in graded]
 
 
@@ -371,9 +371,9 @@ def course_lines(classroom: Classroom) -> list[CourseLine]:
 
 def _line(student: str, name: str, grades: dict[str, ClassGrades], policy: CoursePolicy) -> CourseLine:
     scores = {
-        assignment: (known.scores[student].total if student in known.scores else 0.0, known.max_points)
-        for assignment, known in grades.items()
-        if student in known.scores or policy.missing != "blank"
+        assignment: (graded.scores[student].total if student in graded.scores else 0.0, graded.max_points)
+        for assignment, graded in grades.items()
+        if student in graded.scores or policy.missing != "blank"
     }
     return CourseLine(student, name, *course_total(policy, student, scores))
 

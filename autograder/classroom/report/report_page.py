@@ -202,8 +202,8 @@ def _last(course: Path) -> Classroom:
     sources = _assignments(course)
     for name in sources[:1]:
         graded = graded_assignments(open_class(course, name, without_submissions=True))
-        if known := [assignment for assignment in graded if assignment in sources]:
-            return open_class(course, known[-1], without_submissions=True)
+        if gradable := [assignment for assignment in graded if assignment in sources]:
+            return open_class(course, gradable[-1], without_submissions=True)
     raise InputError(
         f"no assignment in {printable(str(course))} has grades yet. Run `autograder grade ASSIGNMENT` first"
     )

@@ -156,7 +156,7 @@ class _Batch:
         self.variants, self.former = classroom.variants(), classroom.handed_out().former
         # A student whom the teacher has removed from the gradebook still has an origin there, but no grade.
         has_grade = records.scores()
-        self.known = {student: origin for student, origin in records.origins().items() if student in has_grade}
+        self.origins = {student: origin for student, origin in records.origins().items() if student in has_grade}
         self.automatic = records.automatic_points()
         self.marks = records.digests_of_marks()
         self.restored: dict[str, str] = {}  # by student: a note on points that another program has changed
@@ -175,7 +175,7 @@ class _Batch:
 
     def grade(self, backend: Backend) -> list[StudentRow]:
         for results in backend.batches(self._jobs()):
-            self._write_finished([self._noted(result) for result in results])
+            self._write_finished([self._with_grade(result) for result in results])
         times = {row.student: self.classroom.submission_time(row.student) for row in self.finished}
         self.records.renew_penalties({row.student: times[row.student].time for row in self.finished if row.unchanged})
         scores = self.records.scores()
@@ -189,7 +189,7 @@ class _Batch:
             for row in self.finished
         ]
 
-    def _noted(self, result: JobResult) -> StudentSubmission:
+    def _with_grade(self, result: JobResult) -> StudentSubmission:
         work = self.in_progress[result.student]  # the key of a submission
         source = self.terms.sources[result.notebook]
         work.grades[result.notebook] = result.grade or unreadable(source, result.failure)
@@ -211,7 +211,7 @@ class _Batch:
             if self.takes_best:
                 works += self._earlier(works[0])
             if self._has_grade(works[0]):
-                row = stored_row(self.known[student])
+                row = stored_row(self.origins[student])
                 self._finish(msgspec.structs.replace(row, student=student, unchanged=True))
                 continue
             self.in_progress |= {work.key: work for work in works}
@@ -273,7 +273,7 @@ class _Batch:
         return seed
 
     def _has_grade(self, work: StudentSubmission) -> bool:
-        origin = self.known.get(work.student)
+        origin = self.origins.get(work.student)
         if origin is None or (origin.submission, origin.source) != (self._digest(work), self._source_of(work.student)):
             return False
         if changed := self._changed_elsewhere(work.student, origin):
@@ -336,8 +336,8 @@ class _Batch:
             made_with=msgspec.json.encode(self.made_with | {"graded by": work.graded_by}).decode(),
             cells=msgspec.json.encode(row).decode(),
         )
-        known = self.known.get(work.student)
-        unchanged = known is not None and known.submission == self._digest(work)
+        former_origin = self.origins.get(work.student)
+        unchanged = former_origin is not None and former_origin.submission == self._digest(work)
         return GradedStudent(work.student, work.grades, origin, work.timestamp, unchanged)
 
     def _source_of(self, student: str) -> str:
@@ -358,8 +358,8 @@ def _source_reports(
     for name, source in terms.sources.items():
         deciding = (source.digest, terms.limits, terms.level_name, deciding_versions(), sorted(judging.items()))
         key = hashlib.sha256(repr((*deciding, SourceReport.__struct_fields__)).encode()).hexdigest()
-        if known := records.source_report(name, key):
-            reports[name] = msgspec.json.decode(known, type=SourceReport)
+        if stored_report := records.source_report(name, key):
+            reports[name] = msgspec.json.decode(stored_report, type=SourceReport)
         else:
             reports[name] = validate_source(source, backend, on_step=on_step, **judging)
             records.keep_source_report(name, key, msgspec.json.encode(reports[name]).decode())

@@ -285,9 +285,9 @@ def _check_submissions(classroom: Classroom) -> None:
 
 
 def _no_source(places: tuple[Path, ...], assignment: str) -> str:
-    known = sorted({printable(path.name) for folder in places for path in folder.glob("*/") if path.is_dir()})
-    if known:
-        return f"there is no assignment {assignment!r}. Known assignments: {', '.join(known)}"
+    names = sorted({printable(path.name) for folder in places for path in folder.glob("*/") if path.is_dir()})
+    if names:
+        return f"there is no assignment {assignment!r}. Known assignments: {', '.join(names)}"
     return (
         f"there is no source of {assignment!r}: {places[0]}/{assignment}/ is missing. Put it there, or name the course's folder "
         "with --course. The sources of this course's own lessons are in its repository: grade them in a clone"
@@ -363,19 +363,19 @@ def _is_known(gradebook: Gradebook, assignment: str, source: AssignmentSource) -
 def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
     """Return the limits of one submission; settings in `chosen` override those of the course's `c.Autograder`."""
     course_settings = settings.get("Autograder", Config())
-    known = [*SETTINGS, OUTSIDE_ONLY]
-    if unknown := sorted(set(course_settings) - set(known)):
-        raise InputError(f"c.Autograder.{unknown[0]} is not a setting; use one of {', '.join(known)}")
-    given = {
+    names = [*SETTINGS, OUTSIDE_ONLY]
+    if unknown := sorted(set(course_settings) - set(names)):
+        raise InputError(f"c.Autograder.{unknown[0]} is not a setting; use one of {', '.join(names)}")
+    numbers = {
         name: value for name, value in {**course_settings, **chosen}.items() if name in SETTINGS and value is not None
     }
     try:
-        values: dict[str, Any] = {SETTINGS[name].field: SETTINGS[name].value(value) for name, value in given.items()}
+        values: dict[str, Any] = {SETTINGS[name].field: SETTINGS[name].value(value) for name, value in numbers.items()}
         timeout = Execute(config=settings).timeout
     except (ValueError, TraitError) as error:
         raise InputError(f"the limits cannot be used: {error}") from None
     limits = replace(Limits(), **values)
-    if "cell_seconds" in given:
+    if "cell_seconds" in numbers:
         return limits
     # None or a negative number is nbgrader's "no limit" for a cell.
     seconds = float(timeout) if timeout and timeout > 0 else limits.submission_seconds

@@ -53,12 +53,12 @@ def _copy_tables(address: str, copy: str) -> None:
     """Copy the tables of nbgrader and of this package from a gradebook to a new one, given by their URLs."""
     there, here = create_engine(address), create_engine(copy)
     with contextlib.closing(there.connect()) as source, here.begin() as target:
-        known = set(inspect(source).get_table_names())
+        names = set(inspect(source).get_table_names())
         # With this table, nbgrader recognizes that the other tables exist.
-        version = [Table("alembic_version", MetaData(), autoload_with=source)] if "alembic_version" in known else []
+        version = [Table("alembic_version", MetaData(), autoload_with=source)] if "alembic_version" in names else []
         for table in (*Base.metadata.sorted_tables, *RECORDS.sorted_tables, *version):
             table.create(target)
-            if table.name in known and (rows := [dict(row) for row in source.execute(table.select()).mappings()]):
+            if table.name in names and (rows := [dict(row) for row in source.execute(table.select()).mappings()]):
                 target.execute(table.insert(), rows)
     there.dispose()
     here.dispose()
@@ -78,8 +78,8 @@ def _moved(before: _Records, after: _Records, notes: dict[str, tuple[str, ...]])
         if old is None:
             yield MovedGrade(student, None, score.total, ("was not graded yet",))
         elif old.total != score.total:
-            known = stored_row(was).notes if was else ()
-            new = [note for note in notes.get(student, ()) if note not in known]
+            old_notes = stored_row(was).notes if was else ()
+            new = [note for note in notes.get(student, ()) if note not in old_notes]
             yield MovedGrade(student, old.total, score.total, (*_reasons(old, was, score, now), *new))
 
 
@@ -94,12 +94,12 @@ def _reasons(old: Score, was: GradeOrigin | None, new: Score, now: GradeOrigin |
 
 def _changed_cells(before: StudentRow, after: StudentRow) -> Iterator[str]:
     for notebook, cells in after.cells.items():
-        known = before.cells.get(notebook, {})
+        old_grades = before.cells.get(notebook, {})
         for name, grade in cells.items():
-            points, old = f"{grade.points or 0:g} of {grade.max_points:g}", known.get(name)
+            points, old = f"{grade.points or 0:g} of {grade.max_points:g}", old_grades.get(name)
             if old is None:
                 yield f"{name}: new, {points}"
             elif (old.points, old.max_points) != (grade.points, grade.max_points):
                 reason = grade.reason.partition("\n")[0]
                 yield f"{name}: {old.points or 0:g}, then {points}" + (f" ({reason})" if reason else "")
-        yield from (f"{name}: taken out" for name in sorted(known.keys() - cells.keys()))
+        yield from (f"{name}: taken out" for name in sorted(old_grades.keys() - cells.keys()))

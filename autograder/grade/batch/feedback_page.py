@@ -273,12 +273,12 @@ def page_html(
 def localize_messages(notebook: NotebookNode) -> None:
     """Replace the grader's messages in a graded notebook with texts in the reader's language."""
     about = notebook.metadata.get("autograder", {})
-    known = read_stored(about.get("messages", []))
-    kept = [(cell.metadata.get("autograder", {}), "reason") for cell in notebook.cells]
-    kept += [(output, "evalue") for cell in notebook.cells for output in cell.get("outputs", [])]
-    for holder, key in [(about, "ended"), *kept] if known else ():
+    stored_messages = read_stored(about.get("messages", []))
+    places = [(cell.metadata.get("autograder", {}), "reason") for cell in notebook.cells]
+    places += [(output, "evalue") for cell in notebook.cells for output in cell.get("outputs", [])]
+    for holder, key in [(about, "ended"), *places] if stored_messages else ():
         if key in holder:
-            holder[key] = localized(holder[key], known)
+            holder[key] = localized(holder[key], stored_messages)
 
 
 def _local(time: datetime.datetime | None, zone: datetime.tzinfo) -> str:
@@ -327,16 +327,16 @@ def _as_sentence(reason: str, cell: NotebookNode) -> str:
 
 
 def _test(cell: NotebookNode, notebook: NotebookNode, budget: ProcessorBudget) -> dict[str, Any]:
-    known, about = cell.metadata.nbgrader, cell.metadata.get("autograder", {})
+    grading, about = cell.metadata.nbgrader, cell.metadata.get("autograder", {})
     return {
         "source": _source(cell, budget),
         "outputs": _outputs(cell, budget),
         "kind": translated(KINDS[about["kind"]]) if about.get("kind") in KINDS else "",
         "reason": _as_sentence(about.get("reason", ""), cell) or _missing(cell, notebook),
-        "points": known.get("score") or 0.0,
-        "max_points": known.get("points") or 0.0,
-        "manual": known.get("manual", False),
-        "waiting": known.get("waiting", False),
+        "points": grading.get("score") or 0.0,
+        "max_points": grading.get("points") or 0.0,
+        "manual": grading.get("manual", False),
+        "waiting": grading.get("waiting", False),
         "put_back": _put_back(cell),
     }
 
@@ -363,11 +363,11 @@ def _outputs(cell: NotebookNode, budget: ProcessorBudget) -> Markup:
     return _rendered_in_time(budget, translated(TOO_LONG_TO_SHOW), outputs_html, cell.get("outputs", []))
 
 
-def _rendered_in_time(budget: ProcessorBudget, otherwise: str, render: Callable[..., str], *given: Any) -> Markup:
+def _rendered_in_time(budget: ProcessorBudget, otherwise: str, render: Callable[..., str], *arguments: Any) -> Markup:
     """Return the HTML, or the other text if it takes too long: pygments, mistune and latex2mathml are slow for some texts."""
     try:
         with budget.limit(SECONDS_OF_A_PART):
-            return Markup(render(*given))
+            return Markup(render(*arguments))
     except (TimeUp, RecursionError):
         return Markup(f"<pre>{escape(otherwise)}</pre>")
 
@@ -402,8 +402,8 @@ class GradedExercise:
     @property
     def comments(self) -> list[str]:
         """The comments of a person, and nbgrader's comment on an empty answer."""
-        known = [cell.metadata.nbgrader for cell in [*self.answers, *self.tests]]
-        return [about.comment for about in known if about.get("comment")]
+        metadata = [cell.metadata.nbgrader for cell in [*self.answers, *self.tests]]
+        return [about.comment for about in metadata if about.get("comment")]
 
     @property
     def status(self) -> Status:

@@ -176,10 +176,10 @@ class GradingRecords(contextlib.AbstractContextManager["GradingRecords"]):
         """Compute late penalties again by the current policy, given each student's time of submission in UTC; None if it is unknown."""
         with self._transaction():
             submissions = self._book.assignment_submissions(self._assignment)
-            known = [submission for submission in submissions if submission.student_id in timestamps]
-            for submission in known:
+            timed = [submission for submission in submissions if submission.student_id in timestamps]
+            for submission in timed:
                 submission.timestamp = timestamps[submission.student_id]
-            self._penalise(known)
+            self._penalise(timed)
 
     def _penalise(self, submissions: list[api.SubmittedAssignment]) -> None:
         """Set the penalties, and record the digest of policy.toml; must be called in a transaction."""

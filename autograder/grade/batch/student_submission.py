@@ -77,8 +77,8 @@ class StudentSubmission:
     def swap_with_counting_submission(self, instead: StudentSubmission) -> None:
         """Exchange the folder of this earlier submission and that of the one that has counted."""
         time = f"{instead.timestamp:%Y-%m-%d %H.%M.%S}" if instead.timestamp else instead.digest[:12]
-        kept = self.folder.with_name(time)
-        instead.folder.rename(kept if not kept.exists() else kept.with_name(f"{time} {instead.digest[:12]}"))
+        goal = self.folder.with_name(time)
+        instead.folder.rename(goal if not goal.exists() else goal.with_name(f"{time} {instead.digest[:12]}"))
         self.folder.rename(instead.folder)
 
     def write_folder(self) -> None:

@@ -84,8 +84,8 @@ def _is_inside(address: str | None, attachments: Container[str]) -> bool:
 
 def _link(link: re.Match[str], attachments: Container[str]) -> str:
     address = link["address"] or ""
-    kept = bool(WEB.match(address)) or _is_inside(address, attachments)
-    return link[0] if kept else link[0].replace("]", "]" + JOINER, 1)
+    is_harmless = bool(WEB.match(address)) or _is_inside(address, attachments)
+    return link[0] if is_harmless else link[0].replace("]", "]" + JOINER, 1)
 
 
 def _broken(picture: str) -> str:
@@ -158,13 +158,13 @@ def harmless_cell(cell: NotebookNode, drawing: ProcessorBudget, released: Notebo
 
 def harmless_attachments(attachments: Any) -> NotebookNode:
     """Return the pictures among a cell's attachments, by name and MIME type."""
-    kept = NotebookNode()
+    pictures = NotebookNode()
     for name, forms in attachments.items() if isinstance(attachments, dict) else ():
         for kind, value in forms.items() if isinstance(forms, dict) else ():
             data = raster_base64(kind, value) if isinstance(value, str) else None
             if data and ATTACHMENT.fullmatch(str(name)):
-                kept.setdefault(str(name), NotebookNode())[kind] = data
-    return kept
+                pictures.setdefault(str(name), NotebookNode())[kind] = data
+    return pictures
 
 
 def harmless_output(output: NotebookNode, drawing: ProcessorBudget) -> NotebookNode:
@@ -192,14 +192,14 @@ def _harmless_data(data: dict[str, Any], drawing: ProcessorBudget) -> NotebookNo
     values = {
         kind: CLEANED[kind](text) if kind in CLEANED else raster_base64(kind, text) for kind, text in data.items()
     }
-    kept = NotebookNode({kind: value for kind, value in values.items() if value is not None})
-    if not kept.keys() - {"text/plain"}:
-        kept.setdefault("text/plain", next((text for kind, text in NOT_SHOWN.items() if kind in data), OTHER_KIND))
-    return kept
+    shown = NotebookNode({kind: value for kind, value in values.items() if value is not None})
+    if not shown.keys() - {"text/plain"}:
+        shown.setdefault("text/plain", next((text for kind, text in NOT_SHOWN.items() if kind in data), OTHER_KIND))
+    return shown
 
 
 def harmless_picture_size(metadata: Any) -> dict[str, int]:
     """Return the width and height in a picture's metadata, in pixels; templates copy metadata unchanged."""
-    given = metadata if isinstance(metadata, dict) else {}
-    sizes = {side: given.get(side) for side in ("width", "height")}
+    picture = metadata if isinstance(metadata, dict) else {}
+    sizes = {side: picture.get(side) for side in ("width", "height")}
     return {side: size for side, size in sizes.items() if type(size) is int and 0 < size <= LARGEST_SIDE}

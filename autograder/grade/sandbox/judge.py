@@ -75,13 +75,13 @@ class Judge:
 
     def _run(self, request: messages.RunTest, calls: Calls) -> messages.TestRan:
         try:
-            given = self._bind(request, calls)
+            bound_values = self._bind(request, calls)
         except Unreachable as error:
             return _not_judged(str(error))
         self._shell.execution_count = request.execution_count
         with use_names(self), use_seed(request.seed), use_language(self._language):
             ran = self._shell.run(request.text)
-        for name, value in given.items():
+        for name, value in bound_values.items():
             if self._shell.user_ns.get(name) is value:
                 del self._shell.user_ns[name]
         if calls.refusal:
@@ -106,20 +106,20 @@ class Judge:
 
     def _bind(self, request: messages.RunTest, calls: Calls) -> dict[str, Any]:
         """Bind the student's names for a test, and return them with their values. Raise Unreachable if one cannot cross."""
-        given: dict[str, Any] = {}
+        bound_values: dict[str, Any] = {}
         for name, description in request.names.items():
             if description.kind == "absent":
                 self._shell.user_ns.pop(name, None)
             elif description.kind == "function" and (description.text or "inspect" not in request.text):
-                given[name] = function_proxy(name, description.text, calls)
+                bound_values[name] = function_proxy(name, description.text, calls)
             elif description.kind == "module" and name in request.modules:
-                given[name] = importlib.import_module(request.modules[name])
+                bound_values[name] = importlib.import_module(request.modules[name])
             elif description.kind == "data" and description.unsendable is None:
-                given[name] = decode(description.value)
+                bound_values[name] = decode(description.value)
             else:
                 raise Unreachable(cannot_leave(name, description))
-        self._shell.user_ns.update(given)
-        return given
+        self._shell.user_ns.update(bound_values)
+        return bound_values
 
     def subject(self, name: str) -> RemoteSubject:
         """Return the student's function or class of that name. Raise KeyError if it does not exist."""

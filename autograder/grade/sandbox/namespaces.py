@@ -96,8 +96,8 @@ def mount_private_filesystems(disk_bytes: int, packages: Iterable[str]) -> None:
     _mount("tmpfs", PRIVATE, "tmpfs", MS_NOSUID | MS_NODEV, f"size={disk_bytes},nr_inodes={files},mode=700")
     for package in packages:
         if package.startswith("/tmp/"):
-            os.makedirs(kept := PRIVATE + package.removeprefix("/tmp"))
-            _mount(package, kept, None, MS_BIND | MS_REC)
+            os.makedirs(mount_point := PRIVATE + package.removeprefix("/tmp"))
+            _mount(package, mount_point, None, MS_BIND | MS_REC)
     _mount(PRIVATE, "/tmp", None, MS_MOVE)
     if os.path.isdir("/dev/shm"):
         os.mkdir("/tmp/.shm")

@@ -140,12 +140,12 @@ class Shell(InteractiveShell):
     @contextlib.contextmanager
     def separate_outputs(self, budget: int) -> Iterator[Outputs]:
         """Collect the outputs of the block separately, up to `budget` bytes; for functions that a check calls."""
-        kept, self.outputs = self.outputs, Outputs(budget)
+        cell_outputs, self.outputs = self.outputs, Outputs(budget)
         try:
             with self._captured():
                 yield self.outputs
         finally:
-            self.outputs = kept
+            self.outputs = cell_outputs
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
         self.outputs.error(str(etype.__name__), str(evalue), [str(line) for line in stb])
@@ -284,9 +284,9 @@ def replaced_modules(files: Iterable[str]) -> set[str]:
     """Return the names of the modules that these files, given by relative path, replace, except those that a kernel has imported."""
     names = set()
     for file in files:
-        name, _, rest = file.partition("/")
-        if rest in ("", "__init__.py"):
-            names.add(name if rest else name.removesuffix(".py") if name.endswith(".py") else "")
+        name, _, inner_path = file.partition("/")
+        if inner_path in ("", "__init__.py"):
+            names.add(name if inner_path else name.removesuffix(".py") if name.endswith(".py") else "")
     return names - {"", PACKAGE.name} - sys.stdlib_module_names - KERNELS
 
 

@@ -67,8 +67,8 @@ def call_function(function: Callable[..., Any], arguments: bytes, printed: Calla
     that the call wrote to stdout. It raises CellTimeoutError when the time of the call is up.
     """
     args, kwargs = decode(arguments)
-    given: dict[int | str, Any] = dict(enumerate(args)) | kwargs
-    before = {place: encode(value) for place, value in given.items() if not isinstance(value, IMMUTABLE)}
+    values: dict[int | str, Any] = dict(enumerate(args)) | kwargs
+    before = {place: encode(value) for place, value in values.items() if not isinstance(value, IMMUTABLE)}
     try:
         reply = FunctionReply(value=encode(function(*args, **kwargs)))
     except CellTimeoutError:
@@ -77,7 +77,7 @@ def call_function(function: Callable[..., Any], arguments: bytes, printed: Calla
         reply = FunctionReply(refusal=str(error)[:LONGEST_NAME])
     except BaseException as error:  # the test decides what an exception means
         reply = FunctionReply(error=_raised(error, getattr(function, "__code__", None)))
-    changed = [(place, now) for place, then in before.items() if (now := _encoded(given[place])) != then]
+    changed = [(place, now) for place, then in before.items() if (now := _encoded(values[place])) != then]
     return msgspec.msgpack.encode(msgspec.structs.replace(reply, printed=printed(), changed=changed))
 
 
@@ -145,10 +145,10 @@ class Calls:
             )
         return value
 
-    def _note_changes(self, name: str, given: dict[int | str, Any], changed: list[tuple[int | str, Any]]) -> None:
+    def _note_changes(self, name: str, values: dict[int | str, Any], changed: list[tuple[int | str, Any]]) -> None:
         for place, new in changed:
             self.wrote_arguments = True
-            if self._writes_back and place in given and _updated(given[place], new) is not given[place]:
+            if self._writes_back and place in values and _updated(values[place], new) is not values[place]:
                 message = Message(
                     "test.changed_argument|{name} changed an argument in a way that cannot be repeated in the test",
                     name=name,
@@ -225,10 +225,10 @@ def _exception(error: RaisedError) -> Exception:
     """Return the exception that a test sees: of the same class if Python or a data library defines it."""
     name_of_class = error.classes[0].rpartition(":")[2] if error.classes else ""
     unseen = StudentError(f"{name_of_class}: {error.message}")
-    known = [(place, kind) for place, name in enumerate(error.classes) if (kind := _exception_class(name))]
-    if not known or any(issubclass(kind, NEVER_RAISED) for _, kind in known):
+    seen = [(place, kind) for place, name in enumerate(error.classes) if (kind := _exception_class(name))]
+    if not seen or any(issubclass(kind, NEVER_RAISED) for _, kind in seen):
         return unseen
-    place, kind = known[0]
+    place, kind = seen[0]
     try:
         if place:  # a class of the student
             kind = type(name_of_class, (kind,), {"__module__": "__main__", "__str__": lambda self: error.message})
@@ -269,14 +269,14 @@ def _header(text: str, file: str) -> Callable[..., Any]:
     """Return the function of a definition without its statements; of its expressions, only literals and names of builtins are evaluated."""
     definition = ast.parse(text).body[0]
     assert isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef))
-    given = definition.args
-    given.defaults = [_literal(default) for default in given.defaults]
-    given.kw_defaults = [default and _literal(default) for default in given.kw_defaults]
-    for argument in ast.walk(given):
+    parameters = definition.args
+    parameters.defaults = [_literal(default) for default in parameters.defaults]
+    parameters.kw_defaults = [default and _literal(default) for default in parameters.kw_defaults]
+    for argument in ast.walk(parameters):
         if isinstance(argument, ast.arg):
             argument.annotation = _annotation(argument.annotation)
     body: list[ast.stmt] = [ast.Pass()] if ast.get_docstring(definition) is None else definition.body[:1]
-    header = ast.FunctionDef(definition.name, given, body, [], _annotation(definition.returns))
+    header = ast.FunctionDef(definition.name, parameters, body, [], _annotation(definition.returns))
     tree = ast.fix_missing_locations(ast.Module([ast.copy_location(header, definition)], []))
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(tree, file, "exec", dont_inherit=True), names)

@@ -119,9 +119,9 @@ def _places(source: AssignmentSource, cells: list[NotebookNode]) -> dict[int, in
     last = {_id(cell): place for place, cell in enumerate(cells) if _id(cell) in source.by_id}
     positions = {position: last[cell.id] for position, cell in enumerate(source.cells) if cell.id in last}
     wanted: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for position, known in enumerate(source.cells):
-        if position not in positions and (text := _unlinked(_in_students_language(known))):
-            wanted[known.cell.cell_type, text].append(position)
+    for position, source_cell in enumerate(source.cells):
+        if position not in positions and (text := _unlinked(_in_students_language(source_cell))):
+            wanted[source_cell.cell.cell_type, text].append(position)
     there: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, cell in enumerate(cells):
         if _id(cell) not in source.by_id:

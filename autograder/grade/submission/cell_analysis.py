@@ -89,8 +89,8 @@ def _imports(tree: ast.AST) -> tuple[dict[str, str], dict[str, tuple[str, str]]]
     parts: dict[str, tuple[str, str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            known = [(alias.asname, alias.name, alias.name.partition(".")[0]) for alias in node.names]
-            modules |= {name or first: whole if name else first for name, whole, first in known}
+            aliases = [(alias.asname, alias.name, alias.name.partition(".")[0]) for alias in node.names]
+            modules |= {name or first: whole if name else first for name, whole, first in aliases}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             modules |= {alias.asname or alias.name: node.module for alias in node.names if alias.name != "*"}
             parts |= {alias.asname or alias.name: (node.module, alias.name) for alias in node.names}
@@ -259,15 +259,15 @@ def _inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]
 @functools.lru_cache(maxsize=2000)
 def definitions(text: str, without: frozenset[str] = frozenset()) -> str:
     """Return the source of the cell's imports, functions and classes, without decorators, and without the names in `without`."""
-    kept: list[ast.stmt] = []
+    definitions: list[ast.stmt] = []
     for statement in copy.deepcopy(statements(text)):
         if isinstance(statement, _Definition):
             if statement.name in without:
                 continue
             statement.decorator_list = []
         if isinstance(statement, (_Definition, ast.Import, ast.ImportFrom)):
-            kept.append(statement)
-    return ast.unparse(ast.Module(kept, []))
+            definitions.append(statement)
+    return ast.unparse(ast.Module(definitions, []))
 
 
 class SubmissionText:

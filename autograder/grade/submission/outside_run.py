@@ -249,24 +249,24 @@ class OutsideRun:
 
     def _compare_recorded(self) -> None:
         """Record wrong answers of declarative cells, and compare these again."""
-        asking = [declared for declared in self._declared if any(given.attempts for given in declared.answers)]
-        if asking and self._record([given for declared in asking for given in declared.answers]):
+        asking = [declared for declared in self._declared if any(answer.attempts for answer in declared.answers)]
+        if asking and self._record([answer for declared in asking for answer in declared.answers]):
             for declared in asking:
                 self._compare(declared)
 
     def _record(self, answers: list[StudentAnswers]) -> bool:
-        limits, left = self._worker.limits, self._worker.seconds_left
+        limits, seconds_left = self._worker.limits, self._worker.seconds_left
         seconds = min(limits.picture_seconds if self._work.pictures else 0.0, limits.submission_seconds / PART)
-        if seconds <= 0 or left < limits.submission_seconds / PART or self._run.ended is not None:
+        if seconds <= 0 or seconds_left < limits.submission_seconds / PART or self._run.ended is not None:
             return False
-        attempts = list(dict.fromkeys(attempt for given in answers for attempt in given.attempts))
+        attempts = list(dict.fromkeys(attempt for answer in answers for attempt in answer.attempts))
         try:
             recorded = self._worker.ask(messages.RecordAttempts(attempts, seconds), messages.Recorded).recordings
         except (WorkerEnded, KeyError):
             return False
         recordings = dict(zip(attempts, map(checked_recording, recorded), strict=False))
-        for given in answers:
-            given.recordings = {attempt: recordings.get(attempt) for attempt in given.attempts}
+        for answer in answers:
+            answer.recordings = {attempt: recordings.get(attempt) for attempt in answer.attempts}
         return any(recordings.values())
 
     def _compare(self, declared: _PendingComparison) -> None:
@@ -275,9 +275,9 @@ class OutsideRun:
         start, error, line = time.monotonic(), None, 0
         planned = declared.planned
         with self._shell.separate_outputs(self._worker.limits.output_bytes) as outputs:
-            for plan, given, place in zip(planned.plans, declared.answers, planned.lines, strict=True):
+            for plan, answer, place in zip(planned.plans, declared.answers, planned.lines, strict=True):
                 try:
-                    plan.compare(given)
+                    plan.compare(answer)
                 except Unsolved as unsolved:
                     error, line = unsolved, place
                     outputs.error(type(error).__name__, str(error), error._render_traceback_())
@@ -328,8 +328,8 @@ class OutsideRun:
                 theirs |= names.binds
         if not changed:
             return kind
-        kept = [cell_names(source.cells[index].text) for index in kind.setup if index not in changed]
-        needed = cell_names(source_cell.text).needs.union(*(names.needs for names in kept))
+        setup_names = [cell_names(source.cells[index].text) for index in kind.setup if index not in changed]
+        needed = cell_names(source_cell.text).needs.union(*(names.needs for names in setup_names))
         modules = dict(kind.modules)
         for index in changed:
             modules |= cell_names(source.cells[index].text).imports

@@ -193,15 +193,15 @@ class ResourceWatch:
     def _split(self, family: list[psutil.Process]) -> tuple[list[int], dict[int, ProcessUsage]]:
         """Return the init processes, outermost first, and the usage of each of the other processes."""
         usages = {process.pid: usage_of(process) for process in family}
-        known = {pid: usage for pid, usage in usages.items() if usage is not None}
+        living = {pid: usage for pid, usage in usages.items() if usage is not None}
         init_processes = [self._server.pid]
         for _ in range(self._init_processes):
-            inner = next((pid for pid, usage in known.items() if usage.parent == init_processes[-1]), None)
+            inner = next((pid for pid, usage in living.items() if usage.parent == init_processes[-1]), None)
             if inner is None:
                 break
             init_processes.append(inner)
-            del known[inner]
-        return init_processes[1:], known
+            del living[inner]
+        return init_processes[1:], living
 
     def _memory_exceeded(self, init_processes: list[int], usages: dict[int, ProcessUsage]) -> bool:
         most = self._limits.memory_bytes

@@ -48,12 +48,12 @@ class SubmissionRun:
         try:
             answer = next(answers)
         except WorkerEnded as error:
-            known = {"number": self.count, "reason": str(error)}
+            values = {"number": self.count, "reason": str(error)}
             name = next((source.id for submitted, source in self.cells if submitted is cell and source is not None), "")
-            self.ended = Message("grade.ended_in_cell|the program was ended in cell {number}: {reason}", **known)
+            self.ended = Message("grade.ended_in_cell|the program was ended in cell {number}: {reason}", **values)
             if name:
                 text = "grade.ended_in_named_cell|the program was ended in cell {number} ({name}): {reason}"
-                self.ended = Message(text, name=name, **known)
+                self.ended = Message(text, name=name, **values)
             cell.outputs = [ended_output(self.ended)]
             return None
         if isinstance(answer, messages.CellRan):
@@ -75,9 +75,9 @@ class SubmissionRun:
         """Return the grade; tests that did not run get 0 points. With `any_prediction`, a wrong prediction earns its points."""
         # the answers that are as they were handed out, or empty
         unchanged = {
-            known.id
-            for cell, known in self.cells
-            if known and known.is_answer and (_comment(cell) or not cell.source.strip())
+            source_cell.id
+            for cell, source_cell in self.cells
+            if source_cell and source_cell.is_answer and (_comment(cell) or not cell.source.strip())
         }
         for cell, source_cell in self.cells:
             if source_cell is not None and source_cell.kind in ("manual", "task"):
@@ -86,7 +86,7 @@ class SubmissionRun:
                 self._grade_test(cell, source_cell, unchanged, any_prediction)
         said = (output.get("evalue") for cell, _ in self.cells for output in cell.get("outputs", []))
         about = {"ended": self.ended[:]} if self.ended else {}
-        known = stored(self.ended, *(grade.reason for grade in self.grades.values()), *said)
+        texts = stored(self.ended, *(grade.reason for grade in self.grades.values()), *said)
         whole = NotebookGrade(
             cells={cell.id: self.grades[cell.id] for cell in self.source.graded},
             comments={
@@ -94,7 +94,7 @@ class SubmissionRun:
                 for cell, source_cell in self.cells
                 if source_cell and (utils.is_solution(cell) or utils.is_task(cell))
             },
-            notebook=_notebook_text(self.source, self.cells, about, known),
+            notebook=_notebook_text(self.source, self.cells, about, texts),
             ended=self.ended or "",
             notes=tuple(
                 f"{source_cell.id}: {PUT_BACK}"
@@ -200,19 +200,19 @@ def _comment(cell: NotebookNode) -> str | None:
 
 
 def _notebook_text(
-    source: AssignmentSource, cells: list[AlignedCell], about: dict[str, Any], known: tuple[StoredMessage, ...]
+    source: AssignmentSource, cells: list[AlignedCell], about: dict[str, Any], texts: tuple[StoredMessage, ...]
 ) -> str:
     metadata: dict[str, Any] = {
         key: source.metadata[key] for key in ("kernelspec", "language_info") if key in source.metadata
     }
     if language() != SOURCE:
         metadata[METADATA] = language()
-    if known:
-        about["messages"] = msgspec.to_builtins(known)
+    if texts:
+        about["messages"] = msgspec.to_builtins(texts)
     if about:
         metadata["autograder"] = about
     drawing = ProcessorBudget(DRAWING_SECONDS)
-    released = {known.text: known.cell for known in source.cells if known.cell.cell_type != "code"}
+    released = {cell.text: cell.cell for cell in source.cells if cell.cell.cell_type != "code"}
     harmless = [harmless_cell(cell, drawing, released.get(cell.source)) for cell, _ in cells]
     for index, cell in enumerate(harmless):
         cell["id"] = f"cell-{index}"

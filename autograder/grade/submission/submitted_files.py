@@ -59,7 +59,7 @@ def parse(data: bytes) -> list[NotebookNode]:
         cells = content["cells"]
         if not isinstance(cells, list):
             raise TypeError
-        kept = [cell for item in cells[:MOST_CELLS] if (cell := _cell(item)) is not None]
+        readable_cells = [cell for item in cells[:MOST_CELLS] if (cell := _cell(item)) is not None]
     except Exception:  # such as an UnboundLocalError: nbformat 5.10 converts old notebooks without checking their form
         raise UnreadableSubmission.of(
             "submission.no_cells|the file is JSON but not a notebook: it has no list of cells"
@@ -70,7 +70,7 @@ def parse(data: bytes) -> list[NotebookNode]:
             count=f"{len(cells):,}",
             most=f"{MOST_CELLS:,}",
         )
-    return kept
+    return readable_cells
 
 
 class _Metadata(msgspec.Struct):
@@ -100,9 +100,9 @@ def _cell(item: Any) -> NotebookNode | None:
     kind = item.get("cell_type")
     kind = kind if kind in ("code", "raw") else "markdown"
     cell = new_cell(kind, as_utf8(source))
-    known = (item.get("metadata") or {}).get("nbgrader") if isinstance(item.get("metadata"), dict) else None
-    if isinstance(known, dict) and isinstance(known.get("grade_id"), str):
-        cell.metadata["nbgrader"] = NotebookNode(grade_id=known["grade_id"])
+    claimed = (item.get("metadata") or {}).get("nbgrader") if isinstance(item.get("metadata"), dict) else None
+    if isinstance(claimed, dict) and isinstance(claimed.get("grade_id"), str):
+        cell.metadata["nbgrader"] = NotebookNode(grade_id=claimed["grade_id"])
     pictures = harmless_attachments(item.get("attachments")) if kind == "markdown" else None
     if pictures:
         cell["attachments"] = pictures
@@ -132,15 +132,15 @@ def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[st
     """
     files: dict[str, bytes] = {}
     notes: list[str] = []
-    left = limits.attachment_bytes
+    bytes_left = limits.attachment_bytes
     for path in _files_under(folder, limits.attachment_count, notes):
         relative = str(path.relative_to(folder))
         if path.suffix == ".ipynb" or relative == "timestamp.txt":
             continue
         try:
             _check_path(relative)
-            files[relative] = plain_file(path, left)
-            left -= len(files[relative])
+            files[relative] = plain_file(path, bytes_left)
+            bytes_left -= len(files[relative])
         except (OSError, UnreadableSubmission) as error:
             notes.append(f"{_shortened(relative)} was left out: {reason_of(error)}")
     return files, [*notes[:LONGEST_LIST], *([f"{len(notes) - LONGEST_LIST} more"] if len(notes) > LONGEST_LIST else [])]
@@ -152,15 +152,15 @@ def without_clashes(files: dict[str, bytes], taken: Set[str]) -> tuple[dict[str,
     A file cannot be there if it needs a folder whose name another file has.
     """
     folders = {str(parent) for name in taken for parent in PurePath(name).parents}
-    kept = {
+    compatible = {
         name: data
         for name, data in files.items()
         if name not in folders and not taken & {str(parent) for parent in PurePath(name).parents}
     }
-    return kept, [
+    return compatible, [
         f"{_shortened(name)} was left out: the course has a file or folder of this name"
         for name in files
-        if name not in kept
+        if name not in compatible
     ]
 
 
@@ -214,14 +214,14 @@ def without_outputs(data: bytes) -> bytes:
 
     Only the structure of the JSON is searched; a cell's source that contains "outputs" is unchanged.
     """
-    kept, start, left = [], 0, MOST_BRACKETS
+    pieces, start, brackets_left = [], 0, MOST_BRACKETS
     while (key := _NEXT_KEY.match(data, start)) and len(key[1]) > 1:
-        end, left = _closing_bracket(data, key.end(), left - 100)  # limits the outputs to 30,000
+        end, brackets_left = _closing_bracket(data, key.end(), brackets_left - 100)  # limits the outputs to 30,000
         if end is None:
             return data
-        kept.append(data[start : key.end()])
+        pieces.append(data[start : key.end()])
         start = end
-    return b"".join([*kept, data[start:]])
+    return b"".join([*pieces, data[start:]])
 
 
 def _closing_bracket(data: bytes, start: int, most: int) -> tuple[int | None, int]:

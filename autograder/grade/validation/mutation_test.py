@@ -88,7 +88,7 @@ def mutation_test(
     changes = {
         "model answers": dict[str, str](),
         **{f"mutant {i}, {name}: {mutant.edit}": {name: mutant.source} for i, (name, mutant) in enumerate(tried, 1)},
-        **{known.name: {name: made_trivial(text, known) for name, text in answers.items()} for known in trivial},
+        **{way.name: {name: made_trivial(text, way) for name, text in answers.items()} for way in trivial},
         **{f"{answer}, {i}": {answer.cell: answer.text} for i, answer in enumerate(named, 1)},
     }
     model = {cell.id: cell.full for cell in source.cells if cell.is_answer}
@@ -102,7 +102,7 @@ def mutation_test(
     if "model answers" not in passing:
         return MutationReport(too_slow=True)
     paid = {
-        cell.id: tuple(known.name for known in trivial if _points(grades[known.name], cell.id))
+        cell.id: tuple(way.name for way in trivial if _points(grades[way.name], cell.id))
         for cell in cells
         if not cell.release
     }
@@ -234,7 +234,7 @@ def trivial_answers(visible_tests: Iterable[str], *, tensors: bool) -> list[Triv
     arrays += [(name, text, f"{NUMPY}import torch as _torch") for name, text in TENSORS.items() if tensors]
     shown = f"{_shown_values(visible_tests)}{LOOK_UP}"
     zeros = "zeros written into the arguments"
-    known = [
+    answers = [
         *((f"`return {text}`", f"return {text}", text) for text in CONSTANTS),
         ("`return x`", "return $first"),
         ("`return` of the last argument", "return $last"),
@@ -246,7 +246,7 @@ def trivial_answers(visible_tests: Iterable[str], *, tensors: bool) -> list[Triv
         *((f"`raise {error}`", f"raise {error}") for error in ERRORS),
         ("the constants of the visible tests", "return _look_up('$name', locals())", "_NAMES.get('$name')", shown),
     ]
-    return [TrivialAnswer(*fields) for fields in known]
+    return [TrivialAnswer(*fields) for fields in answers]
 
 
 def made_trivial(answer: str, trivial: TrivialAnswer) -> str:
@@ -274,8 +274,8 @@ def _trivial(statement: ast.stmt, trivial: TrivialAnswer) -> Iterator[ast.stmt]:
 
 
 def _with_body(function: ast.FunctionDef | ast.AsyncFunctionDef, trivial: TrivialAnswer) -> ast.stmt:
-    changed, given = copy.copy(function), function.args
-    every = [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    changed, parameters = copy.copy(function), function.args
+    every = [argument.arg for argument in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs)]
     names = [name for name in every if name != "self"] or ["None"]
     body = Template(trivial.body).substitute(first=names[0], last=names[-1], all=", ".join(names), name=function.name)
     changed.body = ast.parse("pass" if function.name == "__init__" else body).body

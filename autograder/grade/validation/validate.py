@@ -113,8 +113,8 @@ def with_answers(source: AssignmentSource, answers: Mapping[str, str]) -> Notebo
     cells = []
     for cell in source.cells:
         make = nbformat.v4.new_code_cell if cell.cell.cell_type == "code" else nbformat.v4.new_markdown_cell
-        known = {key: cell.cell.metadata[key] for key in ("nbgrader",) if key in cell.cell.metadata}
-        cells.append(make(answers.get(cell.id, cell.visible) if cell.id else cell.visible, metadata=known))
+        metadata = {key: cell.cell.metadata[key] for key in ("nbgrader",) if key in cell.cell.metadata}
+        cells.append(make(answers.get(cell.id, cell.visible) if cell.id else cell.visible, metadata=metadata))
     return nbformat.v4.new_notebook(cells=cells)
 
 

@@ -76,8 +76,8 @@ def send(connection: socket.socket, message: msgspec.Struct, *, watch: Callable[
     header, sent = memoryview(HEADER.pack(len(payload))), 0
     while sent < len(header) + len(payload):
         # one system call for both, so that the other side is not woken for the eight bytes of the length
-        rest = [header[sent:], payload[max(0, sent - len(header)) :]]
-        sent += _retry_until_ready(connection, partial(connection.sendmsg, rest), None, watch)
+        unsent = [header[sent:], payload[max(0, sent - len(header)) :]]
+        sent += _retry_until_ready(connection, partial(connection.sendmsg, unsent), None, watch)
 
 
 def receive(

@@ -66,12 +66,12 @@ class Setting:
         """The default value, in the unit of the setting."""
         return float(getattr(Limits(), self.field)) / self.unit
 
-    def value(self, given: Any) -> float:
+    def value(self, value: Any) -> float:
         """Return the value of the limit. Raise ValueError, with the setting's name, if `given` is not a number, or too small."""
-        is_number = isinstance(given, (int, self.kind)) and not isinstance(given, bool)
-        if not is_number or not self.least <= given < float("inf"):
-            raise ValueError(f"{self.name} = {given!r} cannot be used; {self.help} are a number from {self.least:g} up")
-        return self.kind(given * self.unit)
+        is_number = isinstance(value, (int, self.kind)) and not isinstance(value, bool)
+        if not is_number or not self.least <= value < float("inf"):
+            raise ValueError(f"{self.name} = {value!r} cannot be used; {self.help} are a number from {self.least:g} up")
+        return self.kind(value * self.unit)
 
 
 SETTINGS = {

@@ -221,8 +221,8 @@ def _counter(*parts: Any) -> Counter[Any]:
 
 
 def _default_dict(factory: str | None, *parts: Any) -> defaultdict[Any, Any]:
-    known = FACTORIES.get(factory, _unknown_default) if factory is not None else None
-    return defaultdict(known, _dict(*parts))
+    default = FACTORIES.get(factory, _unknown_default) if factory is not None else None
+    return defaultdict(default, _dict(*parts))
 
 
 def _unknown_default() -> Any:

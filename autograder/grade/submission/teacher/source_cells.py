@@ -140,15 +140,15 @@ def _node(cell: BundledCell, text: str) -> NotebookNode:
 
 
 def _source_cell(cell: BundledCell, full: str, mark: str) -> SourceCell:
-    known = cell.metadata.get("nbgrader", {})
-    kind, name = _kind(cell, known), known.get("grade_id", "")
+    metadata = cell.metadata.get("nbgrader", {})
+    kind, name = _kind(cell, metadata), metadata.get("grade_id", "")
     process, counts = _settings(cell.metadata.get("autograder", {}), name)
     return SourceCell(
         id=name,
         kind=kind,
         text=cell.text,
         visible=cell.visible,
-        points=float(known.get("points") or 0) if kind in ("test", "manual", "task") else 0.0,
+        points=float(metadata.get("points") or 0) if kind in ("test", "manual", "task") else 0.0,
         cell=_node(cell, cell.text),
         full=full,
         hidden=tuple(_hidden_parts(cell.text, cell.visible, mark)),
@@ -157,20 +157,20 @@ def _source_cell(cell: BundledCell, full: str, mark: str) -> SourceCell:
     )
 
 
-def _kind(cell: BundledCell, known: Mapping[str, Any]) -> Kind:
-    if known.get("task"):
+def _kind(cell: BundledCell, metadata: Mapping[str, Any]) -> Kind:
+    if metadata.get("task"):
         return "task"
-    if known.get("grade"):
-        return "manual" if known.get("solution") or cell.cell_type != "code" else "test"
-    if known.get("solution"):
+    if metadata.get("grade"):
+        return "manual" if metadata.get("solution") or cell.cell_type != "code" else "test"
+    if metadata.get("solution"):
         return "answer"
     return "teacher" if cell.cell_type == "code" else "text"
 
 
 def _settings(about: Any, name: str) -> tuple[Process, bool]:
     """Return the values of "process" and "counts" in a cell's metadata under "autograder"."""
-    given = about if isinstance(about, dict) else {"process": about}
-    process, counts = given.get("process", ""), given.get("counts", False)
+    settings = about if isinstance(about, dict) else {"process": about}
+    process, counts = settings.get("process", ""), settings.get("counts", False)
     if process not in ("", "one", "two") or not isinstance(counts, bool):
         raise InputError(
             f'the cell {name!r} has the metadata {{"autograder": {about!r}}}. Use one of {{"process": "one"}}, '

@@ -234,18 +234,18 @@ def _order(stages: _Stages) -> list[int]:
             if number not in order:
                 order.insert(place, number)
             place = order.index(number) + 1
-    kept = {number for number, cell in stages.read.items() if is_authors(cell.metadata)}
-    return [number for number in order if number in stages.known or number in stages.released or number in kept]
+    authors = {number for number, cell in stages.read.items() if is_authors(cell.metadata)}
+    return [number for number in order if number in stages.known or number in stages.released or number in authors]
 
 
 def _bundled(number: int, stages: _Stages) -> BundledCell:
-    known, released = stages.known.get(number), stages.released.get(number)
-    cell = known or released or stages.read[number]
+    graded, released = stages.known.get(number), stages.released.get(number)
+    cell = graded or released or stages.read[number]
     written = stages.written.get(number, cell) if is_solution(cell) else cell
     metadata = {key: value for key, value in cell.metadata.items() if key != NUMBER}
     if metadata.get("nbgrader", {}).get("grade_id"):
         metadata["nbgrader"]["checksum"] = compute_checksum(cell)
-    authors = known is None and released is None
+    authors = graded is None and released is None
     return BundledCell(
         cell_type=cell.cell_type,
         metadata=metadata,
