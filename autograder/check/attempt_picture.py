@@ -260,8 +260,8 @@ def describe(harm: Harm | None) -> str:
     place = harm.mutated_at[0]
     text = translated(_OVERWRITES, line=place.line, text=place.text, tensor=harmed_tensor(harm), node=harm.saved_by)
     # Advice on what to write instead would give the answer away.
-    kept = words_on_node(harm.saved_by, advice=False) if harm.edge is not None else ""
-    return text + translated(" ({parts})", parts=kept) if kept else text
+    reason = words_on_node(harm.saved_by, advice=False) if harm.edge is not None else ""
+    return text + translated(" ({parts})", parts=reason) if reason else text
 
 
 def unrecorded_line(harm: Harm | None, missing: Place | None) -> NamedLine | None:

@@ -204,9 +204,9 @@ def _require_few_bytes(
         )
 
 
-def _count(sentence: str, tensors: float, **known: str) -> str:
+def _count(sentence: str, tensors: float, **names: str) -> str:
     """Return a sentence on an amount of memory, as a number of tensors of one size; a rest of a tenth or more is mentioned."""
     whole = int(tensors + 0.1)
     text = translated("1 new tensor") if whole == 1 else translated("{count} new tensors", count=whole)
-    text = translated(sentence, tensors=text, **known)
+    text = translated(sentence, tensors=text, **names)
     return translated("{tensors}, and smaller ones", tensors=text) if tensors - whole >= 0.1 else text

@@ -217,8 +217,8 @@ class Trials:
         if self._afterwards is None:
             return report
         tensors = {name: argument.values.tensor() for name, argument in call.arguments.items()}
-        left = {name: array(tensor) for name, tensor in self._afterwards(**tensors).items()}
-        return msgspec.structs.replace(report, after=report.after | left)
+        values = {name: array(tensor) for name, tensor in self._afterwards(**tensors).items()}
+        return msgspec.structs.replace(report, after=report.after | values)
 
     def _gradients(self, call: Call) -> dict[str, torch.Tensor]:
         """Return the gradient of (outputs · cotangents + memory · its cotangents) with respect to every leaf, result and parameter."""

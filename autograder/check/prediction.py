@@ -159,9 +159,9 @@ class OutcomePrediction(_Prediction):
         if guess == outcome:
             self._show_right(outcome)
             return
-        known = {"name": name, "guess": guess, "outcome": outcome}
+        values = {"name": name, "guess": guess, "outcome": outcome}
         wrong = Incorrect.of(
-            translated("{name}: something else happened. You predicted {guess}. It was {outcome}.", **known),
+            translated("{name}: something else happened. You predicted {guess}. It was {outcome}.", **values),
             saw=meaning(outcome),
             expected=translated("by your prediction: {meaning}", meaning=meaning(guess)),
             look_at=translated("the picture of the run: go on step by step until it surprises you"),
@@ -220,10 +220,10 @@ class ValuePrediction(_Prediction):
 
     def _guess(self, names: LearnerNames) -> Any:
         guess = _plain(find(names.value, self.name))
-        if "..." in (known := _flat(guess)) or ... in known:
+        if "..." in (items := _flat(guess)) or ... in items:
             raise NotAttempted.of(
                 translated("{name}: predict first, then run", name=self.name),
-                saw=translated("no prediction yet") if len(known) == 1 else translated("a prediction with a gap"),
+                saw=translated("no prediction yet") if len(items) == 1 else translated("a prediction with a gap"),
                 expected=translated("your own value in place of each ..."),
                 look_at=translated("the cell above: write it, and run that cell"),
             )
@@ -351,10 +351,10 @@ def versions_hidden(program: Callable[[], Any]) -> Callable[[], Any]:
 def is_answered(name: str, names: LearnerNames) -> bool:
     """Return whether the student's variable exists and contains no `...`."""
     try:
-        known = _flat(_plain(names.value(name)))
+        items = _flat(_plain(names.value(name)))
     except KeyError:
         return False
-    return not ("..." in known or ... in known)
+    return not ("..." in items or ... in items)
 
 
 def outcome_named(guess: Any) -> Outcome | None:

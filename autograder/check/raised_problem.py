@@ -102,9 +102,9 @@ def raise_problem(exercise: str, problem: CallProblem, attempt: RecordedTrial) -
 
 def meaning_of(problem: CallProblem) -> ErrorMeaning:
     """Return the meaning of an exception."""
-    known = next((BY_PHRASE[phrase] for phrase in BY_PHRASE if phrase in problem.message), None)
-    if known:
-        return known
+    advice = next((BY_PHRASE[phrase] for phrase in BY_PHRASE if phrase in problem.message), None)
+    if advice:
+        return advice
     if "backward through the graph a second time" in problem.message:
         return CALLERS_BACKWARD if problem.phase == "backward" else USED_AGAIN
     if "NoneType" in problem.message and ".grad" in problem.text:

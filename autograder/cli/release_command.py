@@ -87,9 +87,9 @@ def _check_options(chosen: argparse.Namespace) -> None:
         "--for-each": chosen.for_each,
         "--to": chosen.to,
     }
-    given = [option for option, value in modes.items() if value is not None]
-    if len(given) > 1 and given != ["--for-each", "--to"]:
-        raise InputError(f"{given[0]} cannot be combined with {given[-1]}")
+    chosen_modes = [option for option, value in modes.items() if value is not None]
+    if len(chosen_modes) > 1 and chosen_modes != ["--for-each", "--to"]:
+        raise InputError(f"{chosen_modes[0]} cannot be combined with {chosen_modes[-1]}")
     if chosen.replace and chosen.for_each is None:
         raise InputError("--replace requires --for-each ROSTER.csv, the list of students")
     if chosen.for_each is None and chosen.to is None:
@@ -98,7 +98,7 @@ def _check_options(chosen: argparse.Namespace) -> None:
                 "an assignment, --course, --for-credit or --out requires --for-each ROSTER.csv, the list of students, or --to PLATFORM"
             )
     elif chosen.assignment is None:
-        raise InputError(f"{given[0]} requires an assignment: write its folder's name before the option")
+        raise InputError(f"{chosen_modes[0]} requires an assignment: write its folder's name before the option")
     elif (chosen.to is None) != (chosen.out is None):
         raise InputError("--to and --out require each other: name the platform, and the folder for the zip")
 

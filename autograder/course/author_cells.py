@@ -153,8 +153,8 @@ def questions_of(check: str) -> Iterator[Question]:
 
 def _answer(kind: str, cell: NotebookNode) -> Answer:
     first = cell.source.partition("\n")[0]
-    label, _, rest = first.removeprefix("# ").partition(": ")
-    name, _, phrase = rest.partition(" -> ")
+    label, _, description = first.removeprefix("# ").partition(": ")
+    name, _, phrase = description.partition(" -> ")
     if label != kind or not name or bool(phrase) != (kind == "wrong"):
         form = "# wrong: what it does -> phrase" if kind == "wrong" else f"# {kind}: what it does"
         raise AuthorError(

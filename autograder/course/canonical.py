@@ -57,8 +57,8 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
     language_code = {METADATA: notebook.metadata[METADATA]} if METADATA in notebook.metadata else {}
     stored = nbformat.v4.new_notebook(metadata=KERNEL | language_code, nbformat_minor=5)
     for cell in notebook.cells:
-        kept = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
-        copy = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(cell.source.strip("\n"), metadata=kept)
+        metadata = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
+        copy = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(cell.source.strip("\n"), metadata=metadata)
         copy.id = cell.get("id", copy.id)
         stored.cells.append(copy)
     return stored

@@ -75,26 +75,26 @@ def teaching_of(folder: Path, lesson: str) -> Teaching | None:
 
 
 def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
-    known = {exercise.id: exercise for exercise in exercises(source)}
-    _every_answer_exists(lesson.name, text, known)
+    by_id = {exercise.id: exercise for exercise in exercises(source)}
+    _every_answer_exists(lesson.name, text, by_id)
     points = _points(source)
     by_hand = [cell.metadata.nbgrader.points for cell in _by_hand(source)]
     written = f"{sum(by_hand)} for {len(by_hand)} written answers, " if any(by_hand) else ""
-    graded = [exercise for exercise in known.values() if exercise.answers]
+    graded = [exercise for exercise in by_id.values() if exercise.answers]
     return "\n".join(
         [
             f"## {lesson.name[:2]} · {lesson.title}\n",
             f"Prerequisites: {lesson.needs}.",
             f"Allow {lesson.minutes} minutes. {text.timing}",
             f"Worth {sum(points.values())} points: {sum(points[e.id] for e in graded)} for {len(graded)} exercises, "
-            f"{written}the rest for {len(known) - len(graded)} predictions and named lines.\n",
+            f"{written}the rest for {len(by_id) - len(graded)} predictions and named lines.\n",
             "Aims, each with the exercises that show it:\n",
             *(f"- {aim.can} ({_code(aim.shown_by)})" for aim in lesson.aims),
             f"\n**Ask the class:** {text.ask}\n",
             f"**To shorten it:** {text.shorten}\n",
             *_written(source),
             "Misconceptions, and the wrong answers that show them:\n",
-            *(line for misconception in text.misconceptions for line in _belief(misconception, known)),
+            *(line for misconception in text.misconceptions for line in _belief(misconception, by_id)),
             "\n<details><summary>All exercises, with each wrong answer and what the check says</summary>\n",
             "| exercise | points | wrong answer | the check says |\n|---|---|---|---|",
             *(row for exercise in graded for row in _rows(exercise, points[exercise.id])),
@@ -106,8 +106,8 @@ def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
 def _every_answer_exists(lesson: str, text: Teaching, exercises: dict[str, AuthorExercise]) -> None:
     for misconception in text.misconceptions:
         for name, wrong in misconception.shown_by.items():
-            known = {answer.name for answer in exercises[name].of_kind("wrong")} if name in exercises else set()
-            for missing in sorted(set(wrong) - known):
+            names = {answer.name for answer in exercises[name].of_kind("wrong")} if name in exercises else set()
+            for missing in sorted(set(wrong) - names):
                 raise AuthorError(
                     f"teaching.toml: {lesson} has no wrong answer {missing!r} to {name}. Use the text of the cell's first line."
                 )
@@ -131,11 +131,11 @@ def _points(source: Path) -> dict[str, int]:
     return {cell["grade_id"]: cell["points"] for cell in cells if cell.get("grade")}
 
 
-def _belief(misconception: Misconception, known: dict[str, AuthorExercise]) -> list[str]:
+def _belief(misconception: Misconception, by_id: dict[str, AuthorExercise]) -> list[str]:
     shown = [
         f"  - {_code((name,))}: {answer.name}"
         for name, wrong in misconception.shown_by.items()
-        for answer in known[name].of_kind("wrong")
+        for answer in by_id[name].of_kind("wrong")
         if answer.name in wrong
     ]
     return [f"- *{misconception.belief}*", *shown]

@@ -100,9 +100,9 @@ class Playback:
 
     def _apply_step(self, step: Step, changed: ChangeSet) -> None:
         for tensor in step.tensors:
-            known = self.tensors[tensor]
-            self.tensors_of_counter.setdefault(known.counter, set()).add(tensor)
-            self.in_storage.setdefault(known.storage, set()).add(tensor)
+            facts = self.tensors[tensor]
+            self.tensors_of_counter.setdefault(facts.counter, set()).add(tensor)
+            self.in_storage.setdefault(facts.storage, set()).add(tensor)
         for state in step.states:
             self._apply_state(state, changed)
         self._apply_names(step, changed)

@@ -124,9 +124,9 @@ def clip(words: str, limit: int) -> str:
     words = " ".join(words.split())
     if columns(words) <= limit:
         return words
-    kept = ""
+    line = ""
     for letter in words:
-        if columns(kept + letter) > limit - 1:
+        if columns(line + letter) > limit - 1:
             break
-        kept += letter
-    return kept.rstrip(" …") + "…"
+        line += letter
+    return line.rstrip(" …") + "…"

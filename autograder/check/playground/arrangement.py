@@ -85,12 +85,12 @@ def arrangements(program: PlayProgram, most: int) -> list[Arrangement]:
     that return. For other programs, each line is moved to each such place in each of its forms, with the other lines as
     given.
     """
-    known: dict[str, Arrangement] = {}
+    by_key: dict[str, Arrangement] = {}
     for arrangement in _orders(program) if program.spare else _moves(program):
-        known.setdefault(arrangement.key, arrangement)
-        if len(known) == most:
+        by_key.setdefault(arrangement.key, arrangement)
+        if len(by_key) == most:
             break
-    return list(known.values())
+    return list(by_key.values())
 
 
 def text_of(program: PlayProgram, arrangement: Arrangement) -> str:

@@ -76,8 +76,8 @@ def table_script(name: str, table: PlayTable) -> str:
         {"id": card.id, "fixed": card.is_fixed, "forms": [[translated(form.name), form.text] for form in card.forms]}
         for card in table.program.cards
     ]
-    given = {"given": table.program.as_given.key, "header": table.program.header, "spare": list(table.program.spare)}
-    return packed_script(name, {"cards": cards} | given | share(msgspec.to_builtins(tried)))
+    about = {"given": table.program.as_given.key, "header": table.program.header, "spare": list(table.program.spare)}
+    return packed_script(name, {"cards": cards} | about | share(msgspec.to_builtins(tried)))
 
 
 def share(value: Any) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def share(value: Any) -> dict[str, Any]:
     """
     often = {text for text, times in Counter(_texts(value)).items() if times > 1}
     parts: dict[bytes, int] = {}
-    kept: list[Any] = []
+    places: list[Any] = []
 
     def shared(part: Any) -> Any:
         if not isinstance(part, dict | list):
@@ -98,11 +98,11 @@ def share(value: Any) -> dict[str, Any]:
         made = [shared(item) for item in part] if isinstance(part, list) else {k: shared(v) for k, v in part.items()}
         if text not in often:
             return made
-        parts[text] = len(kept)
-        kept.append(made)
+        parts[text] = len(places)
+        places.append(made)
         return {"$": parts[text]}
 
-    return {"value": shared(value), "parts": kept}
+    return {"value": shared(value), "parts": places}
 
 
 def _texts(value: Any) -> Iterator[bytes]:
@@ -174,10 +174,10 @@ class BlockPages:
             return "".join(parts)
         question = blocks[at]
         assert isinstance(question, QuestionBlock)
-        rest = self._until_answered(blocks[at + 1 :], parts[at + 1 :])
-        self._write_question(question, rest)
+        below = self._until_answered(blocks[at + 1 :], parts[at + 1 :])
+        self._write_question(question, below)
         anchors = re.findall(r' id="([^"]+)"', "".join(parts[at + 1 :]))
-        waiting = self.macros.waiting(question.id, anchors) if rest else ""
+        waiting = self.macros.waiting(question.id, anchors) if below else ""
         return "".join(parts[: at + 1]) + str(waiting)
 
     def _block(self, block: Block, above: Block | None) -> tuple[str, str]:
@@ -228,13 +228,13 @@ class BlockPages:
         answered = self.macros.answered(block, right.answer, picture, as_text(block.recording))
         return ask, str(answered)
 
-    def _write_question(self, block: QuestionBlock, rest: str) -> None:
+    def _write_question(self, block: QuestionBlock, below: str) -> None:
         name = f"{self.lesson}/{block.id}"
         verdicts = [{"right": choice.is_right, "html": verdict_html(choice.verdict)} for choice in block.choices]
         if block.table:
             self.files[f"pictures/{name}-table.js"] = table_script(f"{name}-table", block.table)
-        given = {"scene": self._scenes[block.id], "verdicts": verdicts, "value": block.value}
-        script = packed_script(name, given | {"rest": rest.replace(ROOT_PLACEHOLDER, "")})
+        about = {"scene": self._scenes[block.id], "verdicts": verdicts, "value": block.value}
+        script = packed_script(name, about | {"rest": below.replace(ROOT_PLACEHOLDER, "")})
         self.files[f"pictures/{name}.js"] = script
 
     def _draw(self, recording: Recording, name: str, counters: bool = False) -> tuple[Picture, Scene]:
@@ -252,8 +252,8 @@ class BlockPages:
 
     def _unique(self, name: str) -> str:
         """Return a name that is unique among the pictures of the lesson."""
-        known = [name, *(f"{name}-{number}" for number in range(2, 100))]
-        chosen = next(name for name in known if name not in self._names)
+        names = [name, *(f"{name}-{number}" for number in range(2, 100))]
+        chosen = next(name for name in names if name not in self._names)
         self._names.add(chosen)
         return chosen
 

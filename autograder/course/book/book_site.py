@@ -188,7 +188,7 @@ class BookSite:
             (html for name, html in asked.items() if name.endswith(f"/{TEASER}")), next(iter(asked.values()), "")
         )
 
-    def _page(self, template: str, path: str, title: str, **given: Any) -> None:
+    def _page(self, template: str, path: str, title: str, **values: Any) -> None:
         """Render a page, and complete the links inside its blocks for the page's folder."""
         root = "../" * path.count("/")
         known = {
@@ -197,7 +197,7 @@ class BookSite:
             "languages": [pair for pair in self.options.languages if pair[0] != language()],
             "description": translated("Predict the outcome of a few lines of PyTorch, and see what autograd saved."),
         }  # fmt: skip
-        text = self.templates.get_template(template).render(known | given)
+        text = self.templates.get_template(template).render(known | values)
         self.files[path] = text.replace(ROOT_PLACEHOLDER, root)
 
 

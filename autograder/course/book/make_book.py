@@ -47,16 +47,16 @@ def blocks_of(notebooks: Sequence[Path], kept: Path | None) -> list[list[Block]]
     Raises:
         NotebookError, UnfinishedError: see `record_notebook`.
     """
-    known = {path: _read_blocks(kept, path) for path in notebooks}
+    cached = {path: _read_blocks(kept, path) for path in notebooks}
     # The largest first, so that no core waits for a long one at the end.
     missing = sorted(
-        (path for path, blocks in known.items() if blocks is None), key=lambda path: path.stat().st_size, reverse=True
+        (path for path, blocks in cached.items() if blocks is None), key=lambda path: path.stat().st_size, reverse=True
     )
     for path, encoded in zip(missing, _record_all(missing), strict=True):
-        known[path] = encoded
+        cached[path] = encoded
         if kept is not None:
             replace_file(kept / f"{_key(path)}.blocks", encoded)
-    return [msgspec.msgpack.decode(known[path] or b"", type=list[Block]) for path in notebooks]
+    return [msgspec.msgpack.decode(cached[path] or b"", type=list[Block]) for path in notebooks]
 
 
 def _record_all(notebooks: list[Path]) -> Iterator[bytes]:
@@ -179,10 +179,10 @@ class _Links(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Store an element's address and anchor."""
-        known = dict(attrs)
-        self.anchors.add(known.get("id") or "")
+        values = dict(attrs)
+        self.anchors.add(values.get("id") or "")
         self.targets += [
-            url for url in (known.get("href"), known.get("src")) if url and ":" not in url.partition("/")[0]
+            url for url in (values.get("href"), values.get("src")) if url and ":" not in url.partition("/")[0]
         ]
 
 

@@ -207,10 +207,10 @@ def record_notebook(path: Path) -> list[Block]:
     stub, programs = "", []
     notebook = _without_instructions(_with_explanations(canonical.read(path), path.stem))
     for english, cell in zip(notebook.cells, lesson_in_language(notebook, language()).cells, strict=True):
-        known = cell.metadata.get("nbgrader", {})
-        if known.get("solution") and cell.cell_type == "markdown":
+        about = cell.metadata.get("nbgrader", {})
+        if about.get("solution") and cell.cell_type == "markdown":
             continue  # the cell of a manually graded answer, which the page omits
-        if known.get("solution"):
+        if about.get("solution"):
             stub = cell.source
             shell.run(stub)
         elif PROGRAM in cell.metadata.get("tags", []):
@@ -218,8 +218,8 @@ def record_notebook(path: Path) -> list[Block]:
             shell.run(cell.source)
         elif cell.cell_type == "markdown":
             blocks.append(ProseBlock(cell.id, cell.source, "*Predict*" in english.source))
-        elif known.get("grade"):
-            blocks += _record_check(shell, known["grade_id"], cell.source, stub, programs)
+        elif about.get("grade"):
+            blocks += _record_check(shell, about["grade_id"], cell.source, stub, programs)
             programs = []
         elif not LIVE_ONLY.fullmatch(cell.source):
             blocks.append(_record_code(shell, cell, path.stem))

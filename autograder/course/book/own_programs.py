@@ -132,8 +132,8 @@ def _record(path: Path) -> Recording:
             ) from None
         answer = written.read_bytes()
     if code:
-        message, known = msgspec.json.decode(answer, type=tuple[str, tuple[StoredMessage, ...]])
-        raise InputError(restored(message, known))
+        message, texts = msgspec.json.decode(answer, type=tuple[str, tuple[StoredMessage, ...]])
+        raise InputError(restored(message, texts))
     return from_json(answer)
 
 

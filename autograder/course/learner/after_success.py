@@ -58,7 +58,7 @@ def _as_handed_out(explanation: Explanation, lesson: Lesson) -> str:
     if variant is None:
         return explanation.text
     if source.exists():
-        return next(kept.text for kept in explanations_of(as_handed_out(source, exercise)) if kept.id == explanation.id)
+        return next(each.text for each in explanations_of(as_handed_out(source, exercise)) if each.id == explanation.id)
     return "" if explanation.varies else variant.in_words(explanation.text)
 
 
@@ -68,16 +68,16 @@ def show_reason(exercise: str) -> None:
     if not is_learners_notebook():
         return
     sources = (
-        notebook_of(SOLUTIONS, lesson) for lesson in lessons() if exercise in {known.id for known in lesson.exercises}
+        notebook_of(SOLUTIONS, lesson) for lesson in lessons() if exercise in {task.id for task in lesson.exercises}
     )
     source = next(sources, None)
     if source is None or not source.exists():
         return
-    [known] = [known for known in exercises_of(as_handed_out(source, exercise)) if known.id == exercise]
+    [task] = [task for task in exercises_of(as_handed_out(source, exercise)) if task.id == exercise]
     # A second way to make a program silently wrong would answer an exercise of the next lesson, and predictions have one answer.
-    has_second = "\ncheck(" in known.check
-    second = second_way(known, normal_form(find(current_names().value, exercise))) if has_second else None
-    show_card(*reason_card(known.of_kind("answer")[0].name, second))
+    has_second = "\ncheck(" in task.check
+    second = second_way(task, normal_form(find(current_names().value, exercise))) if has_second else None
+    show_card(*reason_card(task.of_kind("answer")[0].name, second))
 
 
 def second_way(exercise: AuthorExercise, form: str | None) -> Answer | None:
@@ -143,18 +143,18 @@ def can_now(lesson: str) -> None:
     Args:
         lesson: the lesson's name, or the beginning of it, such as "02".
     """
-    display(LessonEnd(next(known for known in lessons() if known.name.startswith(lesson)), store))
+    display(LessonEnd(next(each for each in lessons() if each.name.startswith(lesson)), store))
 
 
 class LessonEnd:
     """The card at a lesson's end; HTML in a notebook, text elsewhere."""
 
-    def __init__(self, lesson: Lesson, known: Store) -> None:
-        passed = known.passed()
+    def __init__(self, lesson: Lesson, progress: Store) -> None:
+        passed = progress.passed()
         self.aims = [(aim.can, [name for name in aim.shown_by if name not in passed]) for aim in lesson.aims]
-        self.again = sorted(known.seen() & {exercise.id for exercise in lesson.exercises})
+        self.again = sorted(progress.seen() & {exercise.id for exercise in lesson.exercises})
         behind = {name for choices in lesson.predictions.values() for name in choices.values()}
-        often = [name for name, times in known.beliefs().most_common() if name in behind and times >= OFTEN]
+        often = [name for name, times in progress.beliefs().most_common() if name in behind and times >= OFTEN]
         self.beliefs = [beliefs()[name] for name in often[:MOST]]
         course = lessons()
         self.next = next(iter(course[course.index(lesson) + 1 :]), None)

@@ -28,10 +28,10 @@ def find_program(name: str) -> PlayProgram:
     Raises:
         InputError: the exercise does not exist, or its lines cannot be moved.
     """
-    known = {exercise.id: exercise for path in lessons(NOTEBOOKS) for exercise in exercises_of(read_stored(path))}
-    exercise = known.get(name) or known.get(f"prediction_{name}")
+    by_id = {exercise.id: exercise for path in lessons(NOTEBOOKS) for exercise in exercises_of(read_stored(path))}
+    exercise = by_id.get(name) or by_id.get(f"prediction_{name}")
     if exercise is None:
-        near = difflib.get_close_matches(name, known, n=1)
+        near = difflib.get_close_matches(name, by_id, n=1)
         if near:
             raise InputError.of(
                 "program.near|There is no program {name}. Did you mean {near}?", name=repr(name), near=repr(near[0])

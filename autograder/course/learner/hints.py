@@ -39,7 +39,7 @@ def another_variant(
 
 
 def _stub_and_check(exercise: str, lesson: NotebookNode) -> tuple[str, str]:
-    return next((known.stub, known.check) for known in exercises_of(lesson) if known.id == exercise)
+    return next((each.stub, each.check) for each in exercises_of(lesson) if each.id == exercise)
 
 
 _hints_used: Counter[str] = Counter()
@@ -59,7 +59,7 @@ def hint(exercise: str = "") -> None:
     if lesson is None:
         return
     count = HINTS if is_for_credit(exercise) else TRIES
-    hints = next(known.hints for known in lesson.exercises if known.id == exercise)[:count]
+    hints = next(each.hints for each in lesson.exercises if each.id == exercise)[:count]
     variant = own_variant(exercise)
     number = _hints_used[exercise] % len(hints)
     _hints_used[exercise] += 1
@@ -88,7 +88,7 @@ def reset(exercise: str = "") -> None:
     stubs = (
         variant.stubs
         if variant
-        else {known.id: known.stub for known in exercises_of(read_stored(notebook_of(NOTEBOOKS, lesson)))}
+        else {each.id: each.stub for each in exercises_of(read_stored(notebook_of(NOTEBOOKS, lesson)))}
     )
     shell.set_next_input(stubs[exercise])
     print(
@@ -130,7 +130,7 @@ def model_answer(exercise: str = "") -> None:
     elif not source.exists():
         print(translated("This copy of the course does not include the model answers. Ask your teacher."))
     else:
-        exercises = {known.id: known for known in exercises_of(as_handed_out(source, exercise))}
+        exercises = {each.id: each for each in exercises_of(as_handed_out(source, exercise))}
         if exercise not in store.passed():
             store.mark_seen(exercise)
             print(
@@ -165,9 +165,9 @@ def as_handed_out(source: Path, exercise: str) -> NotebookNode:
 
 
 def _lesson_of(exercise: str) -> Lesson | None:
-    known = {e.id: lesson for lesson in lessons() for e in lesson.exercises}
-    if exercise in known:
-        return known[exercise]
+    lesson_of = {e.id: lesson for lesson in lessons() for e in lesson.exercises}
+    if exercise in lesson_of:
+        return lesson_of[exercise]
     if exercise.startswith(("prediction_", "culprit_")):
         print(
             translated(
@@ -175,7 +175,7 @@ def _lesson_of(exercise: str) -> Lesson | None:
             )
         )
         return None
-    near = difflib.get_close_matches(exercise, known, n=1)
+    near = difflib.get_close_matches(exercise, lesson_of, n=1)
     problem = (
         translated("There is no exercise {name}.", name=repr(exercise)) if exercise else translated("Which exercise?")
     )

@@ -77,9 +77,9 @@ class Store(LocalFile[dict[str, list[str]]]):
 
     def add(self, exercise: str) -> None:
         """Record that the exercise passed."""
-        known = self.passed()
-        if exercise not in known:
-            self._keep("passed", sorted(known | {exercise}))
+        passed = self.passed()
+        if exercise not in passed:
+            self._keep("passed", sorted(passed | {exercise}))
 
     def seen(self) -> set[str]:
         """Return the ids of the exercises whose model answer was shown before they passed."""

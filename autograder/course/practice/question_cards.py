@@ -134,11 +134,11 @@ class QuestionCards(ipywidgets.VBox):
 
     def _show_verdict(self, question: PracticeQuestion, answer: Choice, recording: Any) -> None:
         outcome = recording.verdict.outcome
-        known = {"outcome": f"<code>{outcome}</code>", "meaning": html.escape(meaning(outcome))}
-        words = translated("It was {outcome}: {meaning}.", **known)
+        values = {"outcome": f"<code>{outcome}</code>", "meaning": html.escape(meaning(outcome))}
+        words = translated("It was {outcome}: {meaning}.", **values)
         if answer != UNKNOWN:
             guess = f"<code>{answer}</code>"
-            words = translated("You predicted {answer}. It was {outcome}: {meaning}.", answer=guess, **known)
+            words = translated("You predicted {answer}. It was {outcome}: {meaning}.", answer=guess, **values)
         onward = _button(translated("Go on"), translated("the next program"), self._go_on)
         is_right = translated("Right.") if answer == outcome else translated("Not so.")
         verdict = ipywidgets.HTML(f"<p>{words}</p>" if answer == UNKNOWN else f"<p><b>{is_right}</b> {words}</p>")

@@ -53,9 +53,9 @@ NEW = ReviewState(-1, datetime.date.min)  # the state of a new idea; the first r
 def due_topics(topics: Iterable[str], practised: Mapping[str, ReviewState], today: datetime.date) -> list[str]:
     """Return at most 5 ideas to ask about: those that are due, the longest overdue first, then new ones in their order."""
     topics = list(topics)
-    known = [topic for topic in topics if topic in practised and practised[topic].due(today) <= today]
-    known.sort(key=lambda topic: practised[topic].due(today))
-    return [*known, *(topic for topic in topics if topic not in practised)][:5]
+    due = [topic for topic in topics if topic in practised and practised[topic].due(today) <= today]
+    due.sort(key=lambda topic: practised[topic].due(today))
+    return [*due, *(topic for topic in topics if topic not in practised)][:5]
 
 
 def next_day(topics: Iterable[str], practised: Mapping[str, ReviewState], today: datetime.date) -> datetime.date | None:
@@ -141,11 +141,11 @@ def quiz(
     if again:
         store.forget_quiz(which)
     answered = store.read().quiz.get(which, {})
-    left = [item for item in practice_items() if item.id not in answered]
-    if not left:
+    unanswered = [item for item in practice_items() if item.id not in answered]
+    if not unanswered:
         display(HTML(summary(store, which)))
         return
-    questions = [PracticeQuestion(item, item.text(second=which == "after", seed=SEEDS[which])) for item in left]
+    questions = [PracticeQuestion(item, item.text(second=which == "after", seed=SEEDS[which])) for item in unanswered]
     display(
         QuestionCards(
             questions,
@@ -176,11 +176,11 @@ def summary(store: PracticeStore, which: str) -> str:
         larger_right=sum(item not in wrong for item in transfer),
     )
     again = f"<ul>{rows}</ul>" if rows else f"<p>{translated('Nothing to review.')}</p>"
-    kept = translated(
+    privacy = translated(
         "The answers are kept on this machine only. {command} writes them to a file that you can send.",
         command="<code>quiz(export=&quot;quiz.json&quot;)</code>",
     )
-    return f"<p><b>{right}</b></p>{again}<p>{kept}</p>"
+    return f"<p><b>{right}</b></p>{again}<p>{privacy}</p>"
 
 
 def _export(store: PracticeStore, target: Path) -> None:
@@ -247,8 +247,8 @@ def _ask(store: PracticeStore, items: list[PracticeItem], today: datetime.date) 
 
     def keep(question: PracticeQuestion, answer: Choice, outcome: Outcome) -> None:
         topic = question.item.belief
-        known = store.read().review.get(topic, NEW)
-        store.keep_review(topic, known.after(answer == outcome, today))
+        state = store.read().review.get(topic, NEW)
+        store.keep_review(topic, state.after(answer == outcome, today))
         if answer != outcome:
             wrong.append(question.item)
 
@@ -263,8 +263,8 @@ def _conclusion(wrong: list[PracticeItem], asked: int) -> str:
     if not wrong:
         later = translated("{count} of {count}. These ideas return later, at growing intervals.", count=asked)
         return f"<p>{later}</p>"
-    known = {lesson.name: lesson for lesson in lessons()}
-    rows = "".join(_repeated_question(item, known[item.lesson]) for item in wrong)
+    by_name = {lesson.name: lesson for lesson in lessons()}
+    rows = "".join(_repeated_question(item, by_name[item.lesson]) for item in wrong)
     again = translated(
         "{right} of {count}. To review (these questions return tomorrow):", right=asked - len(wrong), count=asked
     )

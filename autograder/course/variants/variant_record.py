@@ -54,22 +54,22 @@ class VariantRecord(msgspec.Struct, frozen=True):
     def replaced(self, assignment: str, students: dict[str, int], submitted: Collection[str]) -> dict[str, int | None]:
         """Return the seed for each student who has another notebook already; None stands for the notebook without a variant."""
         handed_out = self.assignments.get(assignment)
-        known = handed_out.students if handed_out else {}
+        seeds = handed_out.students if handed_out else {}
         return {
-            student: known.get(student)
+            student: seeds.get(student)
             for student, seed in students.items()
-            if (student in known or student in submitted) and known.get(student) != seed
+            if (student in seeds or student in submitted) and seeds.get(student) != seed
         }
 
     def with_students(
         self, assignment: str, changes: DeclaredChanges, students: dict[str, int], replaced: Mapping[str, int | None]
     ) -> VariantRecord:
         """Return the record with more students, or with a new assignment; a replaced notebook remains among the former ones."""
-        known = self.students(assignment, changes)
+        seeds = self.students(assignment, changes)
         former = dict(self.assignments[assignment].former) if assignment in self.assignments else {}
         for student, seed in replaced.items():
             former[student] = [*former.get(student, []), seed]
-        handed_out = HandedOut(changes.digest, dict(sorted((known | students).items())), former)
+        handed_out = HandedOut(changes.digest, dict(sorted((seeds | students).items())), former)
         return VariantRecord(self.seed, self.assignments | {assignment: handed_out})
 
     def write(self, course: Path) -> None:

@@ -55,7 +55,7 @@ def _rules() -> tuple[list[str], list[str]]:
     small = re.sub(r"\s*([{};:,>])\s*", r"\1", re.sub(r"\s+", " ", drawing)).strip().replace(";}", "}")
     rules = re.findall(r"[^{}]+\{[^{}]*\}", small)
     colours = [{name: pair.split(", ")[i] for name, pair in pairs.items()} for i in (0, 1)]
-    light, dark = ([_fill(rule, known) for rule in rules] for known in colours)
+    light, dark = ([_fill(rule, values) for rule in rules] for values in colours)
     return light, [re.sub(r"(?<=[{;])(?![^;}]*#)[^;}]*;?", "", rule).replace(";}", "}") for rule in dark]
 
 

@@ -142,21 +142,21 @@ def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) ->
         KeyError: the verdict does not contain a leaf of that name.
         ValueError: the run computed no gradient for it, or the right one is unknown.
     """
-    known = recording.verdict.gradients
-    if name not in known:
-        raise KeyError(f"No leaf is called {name!r}; the verdict has {', '.join(known) or 'none'}.")
-    if known[name].got is None or known[name].true is None:
+    gradients = recording.verdict.gradients
+    if name not in gradients:
+        raise KeyError(f"No leaf is called {name!r}; the verdict has {', '.join(gradients) or 'none'}.")
+    if gradients[name].got is None or gradients[name].true is None:
         raise InputError.of(
             "plot.no_gradient|{name} has no gradient to compare: got {got}, right is {true}.",
             name=name,
-            got=known[name].got,
-            true=known[name].true,
+            got=gradients[name].got,
+            true=gradients[name].true,
         )
     axes = axes or _axes(
         plot_words(translatable("right gradient")),
-        plot_words(translatable("{gradient} of this run"), gradient=gradient_name(name, known[name])),
+        plot_words(translatable("{gradient} of this run"), gradient=gradient_name(name, gradients[name])),
     )
-    elements = list_elements(known[name])
+    elements = list_elements(gradients[name])
     plotted = [e for e in elements if bar_length(e.true) == e.true and bar_length(e.got) == e.got]
     points = [(e.true, e.got) for e in plotted]
     good = [(e.true, e.got) for e in plotted if not e.is_wrong]

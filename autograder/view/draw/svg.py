@@ -184,13 +184,13 @@ def _draw_line(line: CodeLine, label: str, state: str, runs: bool, top: float) -
 
 def _draw_tokens(tokens: list[CodeToken], x: float, y: float, width: float) -> Shape | None:
     """Return the text of a line in its colors, cut at the panel's edge; None for an empty line."""
-    left, parts = int(width / 6.65), []
+    room, parts = int(width / 6.65), []
     for words, kind in tokens:
-        if left <= 0:
+        if room <= 0:
             break
-        cut = words if columns(words) <= left else words[: left - 1] + "…"
+        cut = words if columns(words) <= room else words[: room - 1] + "…"
         parts.append(shape("tspan", cut, kind=kind) if kind else cut)
-        left -= columns(words)
+        room -= columns(words)
     return shape("text", *parts, x=x, y=y, kind="code") if parts else None
 
 

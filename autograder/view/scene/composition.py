@@ -84,8 +84,8 @@ def _choose(gradient: Gradient, most: int) -> tuple[list[GradientElement], str]:
     wrong = [element for element in elements if element.is_wrong]
     right = [element for element in elements if not element.is_wrong]
     hidden = max(len(wrong) - most, 0) or translated("none")
-    rest = translated("and {count} more, {wrong} of them wrong", count=len(elements) - most, wrong=hidden)
-    return (wrong + right)[:most], rest
+    omitted = translated("and {count} more, {wrong} of them wrong", count=len(elements) - most, wrong=hidden)
+    return (wrong + right)[:most], omitted
 
 
 def _axis(elements: list[GradientElement], right: float) -> Axis:

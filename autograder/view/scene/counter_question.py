@@ -80,14 +80,14 @@ class _Counts:
         """Return the hint for a number that omits a write which the counter counted."""
         counter = self.playback.tensors[tensor].counter
         write = next((write for write in step.writes if counter in write.counters), None)
-        known = {"name": name, "line": self._line(step.place)}
+        values = {"name": name, "line": self._line(step.place)}
         text = translatable("The version of {name} is higher: {line} writes into it.")
         if write is not None and write.tensor != tensor:
-            known["other"] = self._through(write)
+            values["other"] = self._through(write)
             text = translatable(
                 "The version of {name} is higher: {line} writes through {other}, which shares memory and version counter with {name}."
             )
-        return CounterHint(number, translated(text, **known))
+        return CounterHint(number, translated(text, **values))
 
     def _too_many(self, name: str, tensor: int) -> CounterHint:
         """Return the hint for a number that is too large: the write that another counter counted, if any."""

@@ -60,9 +60,9 @@ class FoldPlanner:
         if len(nodes) <= LIMIT:
             return list(nodes)
         calls = [(number, list(run)) for number, run in groupby(nodes, key=lambda node: self.calls.get(node.id, 0))]
-        kept = [number for number, run in calls if any(node.id in self.keep for node in run)] or [calls[-1][0]]
+        wanted = [number for number, run in calls if any(node.id in self.keep for node in run)] or [calls[-1][0]]
         entries: list[Node | Fold] = []
-        for is_open, some in groupby(calls, key=lambda call: call[0] in kept):
+        for is_open, some in groupby(calls, key=lambda call: call[0] in wanted):
             if is_open:
                 entries += [entry for _, run in some for entry in self.fold(run)]
                 continue

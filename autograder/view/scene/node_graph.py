@@ -241,8 +241,8 @@ class NodeGraph:
 
     def _name(self, node: int) -> str:
         """Return the name of the tensor that a node computed, else the node's own name."""
-        known = self.index.playback.nodes.get(node)
-        return self.index.names.get(Key("node", node)) or (known.name if known else str(node))
+        record = self.index.playback.nodes.get(node)
+        return self.index.names.get(Key("node", node)) or (record.name if record else str(node))
 
     def _saved_lines(self, blocks: list[Block], owners: dict[Key, Key]) -> list[SavedLine]:
         """Return each saved tensor of a view whose block is known; that block may be in another view."""

@@ -93,11 +93,11 @@ def _harmed_columns(recording: Recording) -> tuple[list[Column], int]:
     """Return a column for each storage that was modified after it was saved; storages with the same lines share one."""
     storage_of = {edge.id: edge.storage for edge in recording.saved}
     harms: dict[object, list[Harm]] = {}
-    known: dict[object, object] = {}  # a modification may be found in two ways
+    seen: dict[object, object] = {}  # a modification may be found in two ways
     for harm in recording.verdict.harms:
         place = (harm.tensor, harm.mutated_at[:1])
-        key = storage_of.get(harm.edge, place) if harm.edge is not None else known.get(place, place)
-        known.setdefault(place, key)
+        key = storage_of.get(harm.edge, place) if harm.edge is not None else seen.get(place, place)
+        seen.setdefault(place, key)
         harms.setdefault(key, []).append(harm)
     columns: dict[object, tuple[Column, list[str]]] = {}
     for same in [*harms.values()][:MAX_STORAGES_SEARCHED]:
@@ -236,8 +236,8 @@ def _watched_column(recording: Recording) -> Iterator[Column]:
     for place in harm.mutated_at[:LINES]:
         marked.append((place, Mark("modified" if is_counted else "unseen", words.modified + through(harm))))
     if error is not None and is_counted:
-        known = {"saved": harm.saved_version, "version": harm.version_now}
-        marked.append((error, Mark("raised", translated("expects version {saved}, finds {version}", **known))))
+        values = {"saved": harm.saved_version, "version": harm.version_now}
+        marked.append((error, Mark("raised", translated("expects version {saved}, finds {version}", **values))))
     yield Column(harmed_tensor(harm), "", tuple(_rows_of(recording, marked)))
 
 

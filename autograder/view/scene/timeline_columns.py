@@ -214,16 +214,16 @@ class ColumnMaker:
 
     def _mark_reading(self, harm: Harm, edge: SavedEdge | None) -> None:
         """Mark the step whose backward call read the modified tensor."""
-        known = {"saved": harm.saved_version, "version": harm.version_now}
+        values = {"saved": harm.saved_version, "version": harm.version_now}
         if self.verdict.outcome == "raises-backward" and harm.saved_version != harm.version_now:
-            words = translated("expects version {saved}, finds {version}", **known)
+            words = translated("expects version {saved}, finds {version}", **values)
             mark = Mark("raised", words, translated("so backward() raises an error"))
         else:
             effect = gradient_error_sentence(self.verdict.gradients, VALUES)
             is_same = (
                 harm.kind not in WORDS and harm.saved_version is not None and harm.saved_version == harm.version_now
             )
-            words = translated("version {saved} = {version}: accepted", **known) if is_same else ""
+            words = translated("version {saved} = {version}: accepted", **values) if is_same else ""
             mark = Mark("accepted", words or harm_words(harm, self.recording).read, effect)
         step, last = self._reading_step(edge), max(self.marks, default=-1)
         visits = [visit.step for visit in self.recording.backward if visit.step is not None and visit.step < last]
@@ -329,8 +329,8 @@ class ColumnMaker:
         marked = sorted(self.marks)
         for index, following in zip_longest(marked, marked[1:]):
             step = self.recording.steps[index]
-            known = {step.place, *(each.place for each in shown)}
-            callers = [caller for caller in self._callers(step) if caller.place not in known]
+            places = {step.place, *(each.place for each in shown)}
+            callers = [caller for caller in self._callers(step) if caller.place not in places]
             if {mark.kind for mark in self.marks[index]} == {"made"}:  # a constructor's callers are far from the cause
                 later = self._callers(self.recording.steps[following]) if following is not None else []
                 callers = [caller for caller in callers if caller in later]

@@ -157,8 +157,8 @@ def _code(recording: Recording) -> list[str]:
     sources = {program.file: program.source.splitlines() for program in recording.programs}
     source = sources.get(write.file, [])
     near = {line for line in range(write.line - 1, write.line + 2) if 0 < line <= len(source)}
-    kept = {saved.line} if saved.file == write.file and 0 < saved.line <= len(source) else set()
-    return list(_numbered(source, sorted(near | kept), write, saved))[: AROUND + 1]
+    context = {saved.line} if saved.file == write.file and 0 < saved.line <= len(source) else set()
+    return list(_numbered(source, sorted(near | context), write, saved))[: AROUND + 1]
 
 
 def _numbered(source: list[str], numbers: list[int], write: Place, saved: Place) -> Iterable[str]:
@@ -287,10 +287,10 @@ def _repair_title(verdict: Verdict) -> list[str]:
             place=localized(place_of_fix(best)), kind=kind, changes=localized(best.changes, verdict.messages),
         )  # fmt: skip
         return _wrapped(none, 3)
-    known = {"place": localized(place_of_fix(best)), "kind": kind, "effect": translated(best.effect), "count": others}
+    values = {"place": localized(place_of_fix(best)), "kind": kind, "effect": translated(best.effect), "count": others}
     if not others:
-        return _wrapped(translated("Fix for {place}: {kind} (tested: {effect}):", **known))
-    return _wrapped(translated("Fix for {place}: {kind} (tested: {effect}; {count} more):", **known))
+        return _wrapped(translated("Fix for {place}: {kind} (tested: {effect}):", **values))
+    return _wrapped(translated("Fix for {place}: {kind} (tested: {effect}; {count} more):", **values))
 
 
 def changed_lines(fix: Fix) -> list[str]:

@@ -31,8 +31,8 @@ class GradientElement:
 def list_elements(gradient: Gradient) -> list[GradientElement]:
     """Return each element of a gradient; of the right one if the run left no gradient."""
     got, true = dict(_flatten(gradient.got)), dict(_flatten(gradient.true))
-    known = true if gradient.got is None else got
-    return [GradientElement(position, got.get(position), true.get(position)) for position in known]
+    shown = true if gradient.got is None else got
+    return [GradientElement(position, got.get(position), true.get(position)) for position in shown]
 
 
 def _flatten(gradient: Any, position: str = "") -> Iterator[tuple[str, Any]]:

@@ -158,32 +158,32 @@ def words_on_saves(harm: Harm, recording: Recording) -> str:
     if edge is None:
         return ""
     leaves = {tensor.id for tensor in recording.tensors if tensor.kind in ("parameter", "leaf")}
-    kept = words_on_node(harm.saved_by, advice=False)
-    if not kept or edge.tensor not in leaves or not harm.kind.endswith("counted write"):
+    reason = words_on_node(harm.saved_by, advice=False)
+    if not reason or edge.tensor not in leaves or not harm.kind.endswith("counted write"):
         return words_on_node(harm.saved_by)
     if any(fault.kind == "graph used again" for fault in recording.verdict.graph_faults):
-        return translated("{sentence}.", sentence=kept)
+        return translated("{sentence}.", sentence=reason)
     writes = [write for step in recording.steps for write in step.writes if edge.id in write.harmed]
     if any(write.operation == "accumulate" for write in writes):
         return translated(
             "{kept}. backward() adds to a gradient in the memory of {tensor}: save a copy of it, with `.clone()`.",
-            kept=kept, tensor=harmed_tensor(harm),
+            kept=reason, tensor=harmed_tensor(harm),
         )  # fmt: skip
     lines = join_names(line_labels(harm.mutated_at, recording.programs[0].file))
     if _precedes_loss(edge, recording):
         return translated(
             "{kept}. Save a copy of {tensor} with `.clone()`, or run {lines} first.",
-            kept=kept, tensor=harmed_tensor(harm), lines=lines,
+            kept=reason, tensor=harmed_tensor(harm), lines=lines,
         )  # fmt: skip
     places = _updates(edge, leaves, recording) or harm.mutated_at
     first, last = line_labels((places[0], places[-1]), recording.programs[0].file)
     if places[0] != places[-1]:
         return translated(
             "{kept}. Call backward() before {first}, or compute the loss again after {last}.",
-            kept=kept, first=first, last=last,
+            kept=reason, first=first, last=last,
         )  # fmt: skip
     return translated(
-        "{kept}. Call backward() before {lines}, or compute the loss again after it.", kept=kept, lines=first
+        "{kept}. Call backward() before {lines}, or compute the loss again after it.", kept=reason, lines=first
     )
 
 
@@ -216,9 +216,9 @@ def consequence(harm: Harm, verdict: Verdict, limit: int | None = None) -> str:
         return off
     if harm.saved_version is None or harm.saved_version == harm.version_now:
         return ""
-    known = {"saved": harm.saved_version, "version": harm.version_now}
+    values = {"saved": harm.saved_version, "version": harm.version_now}
     refused = translated(
-        "It was at version {saved} when it was saved and is at {version}, so backward() raises an error.", **known
+        "It was at version {saved} when it was saved and is at {version}, so backward() raises an error.", **values
     )
     unneeded = "" if harm.bytes_changed else translated("No value changed: PyTorch counts writes, not changes.")
     return join_sentences([refused, unneeded])
@@ -232,11 +232,11 @@ def gradient_error_sentence(gradients: dict[str, Gradient], limit: int | None = 
     named = {name: gradient for name, gradient in wrong.items() if not name.startswith("leaf ")} or wrong
     name, worst = max(named.items(), key=lambda pair: float("inf") if pair[1].off is None else pair[1].off)
     more = count_noun(len(wrong) - 1, "; 1 more is wrong", "; {count} more are wrong") if len(wrong) > 1 else ""
-    known = {"got": short_values(worst.got), "right": short_values(worst.true), "more": more}
-    known["leaf"] = gradient_name(name, worst)
+    values = {"got": short_values(worst.got), "right": short_values(worst.true), "more": more}
+    values["leaf"] = gradient_name(name, worst)
     if not worst.off:
-        return translated("{leaf} is {got}; the right value is {right}{more}.", **known)
-    known["off"] = percent(worst.off)
-    if worst.true is None or known["got"] == known["right"] or (limit is not None and len(known["right"]) > limit):
-        return translated("{leaf} is off by {off}{more}.", **known)
-    return translated("{leaf} is off by {off}: {got} where {right} is right{more}.", **known)
+        return translated("{leaf} is {got}; the right value is {right}{more}.", **values)
+    values["off"] = percent(worst.off)
+    if worst.true is None or values["got"] == values["right"] or (limit is not None and len(values["right"]) > limit):
+        return translated("{leaf} is off by {off}{more}.", **values)
+    return translated("{leaf} is off by {off}: {got} where {right} is right{more}.", **values)

@@ -98,8 +98,8 @@ def _harms(recording: Recording) -> list[str]:
     harms, file = recording.verdict.harms, recording.programs[0].file
     compares_bytes = bool(recording.steps)  # a watch does not
     explanations = dict.fromkeys(translated(harm.explanation) for harm in harms if harm.explanation)
-    kept = dict.fromkeys(words_on_saves(harm, recording) for harm in harms)
-    return [*dict.fromkeys(_harm(harm, file, compares_bytes) for harm in harms), *explanations, *filter(None, kept)]
+    reasons = dict.fromkeys(words_on_saves(harm, recording) for harm in harms)
+    return [*dict.fromkeys(_harm(harm, file, compares_bytes) for harm in harms), *explanations, *filter(None, reasons)]
 
 
 def _harm(harm: Harm, file: str, compares_bytes: bool) -> str:

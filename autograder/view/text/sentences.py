@@ -192,10 +192,10 @@ class Sentences:
             left -= _count_numbers(meaning)
         if frame.step:
             event += [fact for fact in facts[:2] if fact != meaning and _count_numbers(fact) <= left][:1]
-            given = [change.name for change in frame.step.names if change.tensor is not None]
+            names = [change.name for change in frame.step.names if change.tensor is not None]
             is_described = meaning in self.names.describe_changes(frame.step)
-            if len(event) == 1 and 0 < len(given) <= MAX_NAMES and not is_described:
-                event.append(translated("It assigns {names}.", names=join_few(given)))
+            if len(event) == 1 and 0 < len(names) <= MAX_NAMES and not is_described:
+                event.append(translated("It assigns {names}.", names=join_few(names)))
         details = [fact for fact in facts if fact != meaning and fact not in event]
         return Caption(*map(join_sentences, (event, [meaning], [effect], effects, details)))
 
@@ -412,8 +412,8 @@ def decisive_frame(recording: Recording, frames: list[Frame]) -> int:
         return indexes[-1]
     writes = [f for f in frames if f.step and f.step.writes]
     harmed = {f.number: {edge for write in f.step.writes for edge in write.harmed} for f in writes if f.step}
-    known = [harm.edge for harm in recording.verdict.harms if any(harm.edge in edges for edges in harmed.values())]
-    harmful = [number for number, edges in harmed.items() if (known[0] in edges if known else edges)]
+    harm_edges = [harm.edge for harm in recording.verdict.harms if any(harm.edge in edges for edges in harmed.values())]
+    harmful = [number for number, edges in harmed.items() if (harm_edges[0] in edges if harm_edges else edges)]
     # A write that autograd did not record harms no saved tensor, but the verdict or a check may know its line.
     places = [harm.mutated_at[0] for harm in recording.verdict.harms if harm.mutated_at][:1]
     if recording.verdict.refusal and not places:
