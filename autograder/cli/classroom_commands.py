@@ -14,6 +14,7 @@ from autograder.classroom.roster import Roster, read_roster
 from autograder.cli.run_command import add_course, count, course_of, positive
 from autograder.errors import InputError, printable
 from autograder.grade.sandbox.isolation import LEVELS
+from autograder.grade.submission_time import known_zone
 from autograder.locale.languages import LANGUAGES, language, use_language
 from autograder.locale.translations import known_language, translated
 
@@ -159,10 +160,9 @@ def _next_command(verb: str, chosen: argparse.Namespace) -> str:
 
 
 def _zone(name: str) -> datetime.tzinfo:
-    try:
-        return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise argparse.ArgumentTypeError(f"{name!r} is not a time zone; use a name such as Europe/Berlin") from None
+    if zone := known_zone(name):
+        return zone
+    raise argparse.ArgumentTypeError(f"{name!r} is not a time zone; use a name such as Europe/Berlin")
 
 
 class _NoZone(datetime.tzinfo):

@@ -22,6 +22,7 @@ from traitlets.config import Config
 
 from autograder.errors import InputError, printable
 from autograder.grade.nbgrader_adapter import late_plugin, seconds_late
+from autograder.grade.submission_time import known_zone
 
 FILE = "policy.toml"
 DAY = 86_400.0
@@ -94,8 +95,7 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def rule(self, assignment: str) -> LateRule | None:
         """Return the rule for late work on an assignment; None if nbgrader's plugin decides."""
-        rule = self.of(assignment).late
-        return rule if rule is not None else self.late
+        return self.of(assignment).late or self.late
 
     def of(self, assignment: str) -> AssignmentPolicy:
         """Return the rules of an assignment."""
@@ -173,12 +173,8 @@ def read_policy(course: Path) -> tuple[CoursePolicy, str]:
 
 def _check(policy: CoursePolicy) -> None:
     """Raise ValueError, with the name of the setting, if a setting is impossible."""
-    try:
-        zoneinfo.ZoneInfo(policy.timezone or "UTC")
-    except (zoneinfo.ZoneInfoNotFoundError, OSError):
-        raise ValueError(
-            f"timezone: {policy.timezone!r} is not a time zone; use a name such as Europe/Berlin"
-        ) from None
+    if known_zone(policy.timezone or "UTC") is None:
+        raise ValueError(f"timezone: {policy.timezone!r} is not a time zone; use a name such as Europe/Berlin")
     rules = {"late": policy.late} | {
         f"assignments.{name}.late": rules.late for name, rules in policy.assignments.items()
     }

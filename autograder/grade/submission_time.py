@@ -44,14 +44,21 @@ def _in_english(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
     from dateutil.parser import parse  # imported here because only commands that read times need it
 
     written, _, last = text.rpartition(" ")
-    if not last.isupper():  # "EST" and others are names of zones, too
-        with contextlib.suppress(zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-            text, zone = written, zoneinfo.ZoneInfo(last)
+    if not last.isupper() and (named := known_zone(last)):  # "EST" and others are names of zones, too
+        text, zone = written, named
     orders = [True] if DOTTED.match(text) else [False] if YEAR.match(text) else [False, True]
     zones = partial(_named_zone, zone=zone)
     readings = {parse(text, tzinfos=zones, default=day, dayfirst=order) for day in OTHER_DAYS for order in orders}
     time = readings.pop()
     return None if readings else _in_zone(time, zone)
+
+
+def known_zone(name: str) -> zoneinfo.ZoneInfo | None:
+    """Return the time zone with a name such as Europe/Berlin; None if there is none."""
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):  # a name may also be a path, or a folder of zones
+        return None
 
 
 def _in_zone(time: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:

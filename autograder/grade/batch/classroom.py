@@ -7,7 +7,6 @@ import datetime
 import os
 import sqlite3
 import sys
-import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
@@ -42,7 +41,7 @@ from autograder.grade.sandbox.isolation import IsolationLevel
 from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.source import AssignmentSource, files_next_to_source
 from autograder.grade.submission.teacher.source_reader import SourceReader
-from autograder.grade.submission_time import read_time
+from autograder.grade.submission_time import known_zone, read_time
 from autograder.grade.wire.limits import SETTINGS, Limits
 
 CONFIG = "nbgrader_config.py"
@@ -226,8 +225,8 @@ class Classroom(CourseFolders):
             return SubmissionTime(problem=f"timestamp.txt cannot be read ({reason_of(error)}); counted as on time")
         time = read_time(text)
         if time is None:  # it may contain an abbreviation of the zone in which `nbgrader collect` writes times
-            with contextlib.suppress(zoneinfo.ZoneInfoNotFoundError, ValueError):
-                time = read_time(text, zoneinfo.ZoneInfo(str(self.settings().Exchange.get("timezone", "UTC"))))
+            zone = known_zone(str(self.settings().Exchange.get("timezone", "UTC")))
+            time = read_time(text, zone) if zone else None
         if time is None:
             shown = printable(text) or "nothing"
             return SubmissionTime(problem=f"timestamp.txt says {shown!r}, which is not a time; counted as on time")
