@@ -20,14 +20,7 @@ from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import tree_of_file
 from autograder.tape.oracle.all_runs import TOLERANCE, TOLERANCE_IF_CHANGED, Runs
-from autograder.tape.oracle.gradient_comparison import (
-    Gradients,
-    aligned,
-    first_difference,
-    first_not_finite,
-    gap,
-    gradients_of,
-)
+from autograder.tape.oracle.gradient_comparison import Gradients, aligned, gap, gradients_of
 from autograder.tape.oracle.untracked_writes import UntrackedEffect
 from autograder.tape.recording.verdict_types import GraphFault, Outcome, Place, Problem
 
@@ -175,7 +168,7 @@ class Evidence:
     def repeats(self) -> bool:
         """Whether the plain and the observed run gave the same result, up to the end of the shorter one if a run was cut."""
         if self.runs.plain.is_truncated or self.runs.observed.is_truncated:
-            return first_difference(self.got, self.watched, TOLERANCE_IF_CHANGED) is None
+            return self.got.first_difference(self.watched, TOLERANCE_IF_CHANGED) is None
         plain, observed = self.runs.plain.problem, self.runs.observed.problem
         # The point at which the stack is full depends on our own calls.
         is_depth = plain and observed and plain.type == observed.type == "RecursionError"
@@ -231,7 +224,7 @@ class Evidence:
     @cached_property
     def not_finite_call(self) -> int | None:
         """The index of the first backward with a right gradient that contains nan or inf, or None."""
-        return first_not_finite(self.true)
+        return self.true.first_not_finite()
 
     def differs(self, got: object, true: object) -> bool:
         """Return whether two gradients differ."""

@@ -14,7 +14,7 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harms import find_harms, unrecorded_write
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.all_runs import TOLERANCE
-from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of
+from autograder.tape.oracle.gradient_comparison import gradients_of
 from autograder.tape.recording.schema import Recording, SourceFile
 from autograder.tape.recording.verdict_types import Outcome, Problem, Verdict
 from autograder.tape.run.budget import current_budget
@@ -166,7 +166,7 @@ def refuse_unrepeated(evidence: Evidence, again: Run) -> None:
             "modification or an unseeded random number is the cause. Make the run shorter, or give it more time with --budget.",
             file=evidence.file,
         )
-    if not evidence.repeats or first_difference(evidence.got, gradients_of(again), TOLERANCE) is not None:
+    if not evidence.repeats or evidence.got.first_difference(gradients_of(again), TOLERANCE) is not None:
         raise UnknownOutcomeError.of(
             "outcome.runs_differ|{file}: two runs of the program differ although both started with the same seeds, and "
             "no in-place modification broke backward, so explain cannot determine the outcome. Set a seed for "

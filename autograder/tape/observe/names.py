@@ -112,15 +112,10 @@ def find_name(
 ) -> str | None:
     """Return the shortest expression in the innermost frame that reaches the tensor, or one that is the `same`, or None."""
     for frame in reversed(frames):
-        best = None
-        for name, value in list(frame.f_locals.items()):
-            if name.startswith("_") and name != "_":
-                continue
-            for text, tensor in tensors_in(value, name):
-                if same(tensor, wanted) and (best is None or len(text) < len(best)):
-                    best = text
-        if best:
-            return best
+        variables = [pair for pair in frame.f_locals.items() if pair[0] == "_" or not pair[0].startswith("_")]
+        paths = [path for name, value in variables for path, tensor in tensors_in(value, name) if same(tensor, wanted)]
+        if paths:
+            return min(paths, key=len)
     return None
 
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from autograder.locale.messages import Message
 from autograder.tape.observe.left_gradients import LeftGradients
-from autograder.tape.oracle.gradient_comparison import ROUNDING, first_difference, first_not_finite, gradients_of
+from autograder.tape.oracle.gradient_comparison import ROUNDING, gradients_of
 from autograder.tape.recording.verdict_types import Excerpt
 from autograder.tape.run.finished_run import Run
 from autograder.tape.run.programs.source_text import ProgramError
@@ -71,7 +71,7 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, left: LeftGradients)
         decisive = _decisive(plain, cloned_saves)
     empty = [step for step in left.without_gradient if step.calls <= calls and not step.is_updated]
     if decisive is None and not empty:
-        decisive = first_not_finite(gradients_of(plain))
+        decisive = gradients_of(plain).first_not_finite()
     if decisive is None:
         parts = [(step.before, step.calls) for step in empty] + [part for part in left.without_step if part[1] <= calls]
         if left.before_derivative is not None:
@@ -118,4 +118,4 @@ def _decisive(plain: Run, cloned_saves: Run) -> int | None:
         return len(plain.calls) - (1 if plain.in_backward and plain.calls else 0)
     if plain.calls and plain.calls[-1].error is not None:
         return len(plain.calls) - 1
-    return first_difference(gradients_of(plain), gradients_of(cloned_saves), ROUNDING)
+    return gradients_of(plain).first_difference(gradients_of(cloned_saves), ROUNDING)

@@ -109,6 +109,16 @@ class Gradients:
                 given.setdefault(target, {})[number] = gradient
         return given
 
+    def first_not_finite(self) -> int | None:
+        """Return the index of the first backward with a gradient that contains nan or inf, or None if there is no such call."""
+        given = ((number, gradient) for number, call in enumerate(self.calls) for gradient in call.values())
+        return next((number for number, gradient in given if not (gradient is None or gradient.isfinite().all())), None)
+
+    def first_difference(self, true: Gradients, limit: float) -> int | None:
+        """Return the index of the first backward whose gradients differ by more than `limit` (relative), or None."""
+        calls = enumerate(_paired_calls(self, true))
+        return next((number for number, pairs in calls if any(gap(*pair) > limit for pair in pairs)), None)
+
 
 def gradients_of(run: Run) -> Gradients:
     """Return the gradients of a run. Targets are in order of first appearance."""
@@ -245,18 +255,6 @@ def length(gradient: object) -> float:
     return norm if math.isfinite(norm) else 0.0
 
 
-def first_not_finite(gradients: Gradients) -> int | None:
-    """Return the index of the first backward with a gradient that contains nan or inf, or None if there is no such call."""
-    given = ((number, gradient) for number, call in enumerate(gradients.calls) for gradient in call.values())
-    return next((number for number, gradient in given if gradient is not None and not gradient.isfinite().all()), None)
-
-
-def first_difference(got: Gradients, true: Gradients, limit: float) -> int | None:
-    """Return the index of the first backward whose gradients differ by more than `limit` (relative), or None."""
-    calls = enumerate(_paired_calls(got, true))
-    return next((number for number, pairs in calls if any(gap(*pair) > limit for pair in pairs)), None)
-
-
 def _paired_calls(got: Gradients, true: Gradients) -> Iterator[list[tuple[object, object]]]:
     """Yield, for each backward call of both runs, pairs of the gradients of the targets that both have."""
     pairs = aligned(got, true)
@@ -281,7 +279,7 @@ def diverged_at(got: Run, true: Run, limit: float) -> int | None:
 
 def differ(got: Run, true: Run, limit: float) -> bool:
     """Return whether a backward call gave gradients that differ by more than `limit` (relative)."""
-    return first_difference(gradients_of(got), gradients_of(true), limit) is not None
+    return gradients_of(got).first_difference(gradients_of(true), limit) is not None
 
 
 def loses_gradients(got: Run, true: Run) -> bool:

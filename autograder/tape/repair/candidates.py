@@ -9,16 +9,7 @@ from typing import Any
 from autograder.locale.messages import Message
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, Kind
 from autograder.tape.repair.code_reader import called_in, unread_loop_variables
-from autograder.tape.repair.kinds import (
-    aliases,
-    autograd_functions,
-    carried_state,
-    clones,
-    leaves,
-    lists,
-    order,
-    out_of_place,
-)
+from autograder.tape.repair.kinds import aliases, autograd_functions, carried_state, clones, leaves, order, out_of_place
 
 # Kinds that can fix an optimizer's step between a forward pass and its backward; tried first if a step is the cause.
 DETACHED: tuple[Kind, ...] = (carried_state.detach_state, carried_state.detach_shared)
@@ -43,7 +34,7 @@ KINDS: tuple[Kind, ...] = (
     out_of_place.rebind_result,
     out_of_place.pass_out_of_place,
     out_of_place.switch_off_inplace,
-    lists.rebuild_list,
+    out_of_place.rebuild_list,
     leaves.write_under_no_grad,
     leaves.update_average,
     autograd_functions.mark_dirty,
@@ -66,7 +57,7 @@ KINDS: tuple[Kind, ...] = (
     aliases.remove_no_grad,
     aliases.replace_inference_mode,
     aliases.detach_for_numpy,
-    lists.stack_rows,
+    out_of_place.stack_rows,
     leaves.write_into_copy,
     *AROUND_A_STEP,
     leaves.retain_graph,

@@ -64,8 +64,9 @@ def targets(source: EditableSource, statement: ast.stmt) -> Iterator[tuple[ast.A
     if isinstance(statement, ast.AugAssign):
         yield statement, statement.target
     if isinstance(statement, ast.Assign):
-        written = (target for target in statement.targets if isinstance(target, ast.Subscript) or is_data(target))
-        yield from ((statement, target) for target in written)
+        for target in statement.targets:
+            if isinstance(target, ast.Subscript) or getattr(target, "attr", "") == "data":
+                yield statement, target
     for call in calls(statement):
         name = called(call)
         if not name.endswith("_") or name.startswith("_") or name.endswith("__") or name in NO_WRITES:
@@ -104,11 +105,6 @@ def is_path(node: ast.expr) -> bool:
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return isinstance(node, ast.Name)
-
-
-def is_data(node: ast.expr) -> bool:
-    """Return whether the expression is `something.data`."""
-    return isinstance(node, ast.Attribute) and node.attr == "data"
 
 
 def calls(statement: ast.stmt) -> Iterator[ast.Call]:

@@ -211,6 +211,15 @@ def _calendar(kind: type[datetime.date], readings: Readings) -> type:
 SEED = 0
 
 
+def _default_device() -> torch.device:
+    # `torch.get_default_device` raises an AttributeError after `set_default_device(None)` (2.6).
+    return torch.empty(0).device
+
+
+def _anomaly_modes() -> tuple[bool, bool]:
+    return torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+
+
 def _has_stored_parameters() -> bool:
     """Return whether Pyro's global store contains parameters, which `pyro.param` reuses (pyro-ppl 1.9, pyro/params)."""
     stored: Callable[[], Any] = getattr(sys.modules.get("pyro"), "get_param_store", dict)
@@ -223,20 +232,22 @@ def _keep_stored_parameters(is_kept: bool) -> None:
         clear()
 
 
-SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
+SETTINGS: tuple[tuple[Callable[[], Any], Callable[..., object]], ...] = (
     (torch.get_default_dtype, torch.set_default_dtype),
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     (future.get_swap_module_params_on_conversion, future.set_swap_module_params_on_conversion),
     (future.get_overwrite_module_params_on_conversion, future.set_overwrite_module_params_on_conversion),
     (partial(multiprocessing.get_start_method, allow_none=True), partial(multiprocessing.set_start_method, force=True)),
     (_has_stored_parameters, _keep_stored_parameters),
+    (_default_device, lambda device: torch.set_default_device(None if device.type == "cpu" else device)),
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    (_anomaly_modes, lambda modes: torch.autograd.set_detect_anomaly(*modes)),
 )
-"""Global settings, read and written by one function each: a run that is ended early does not put them back."""
+"""Global settings, read and written by one function each: a run that is ended early does not put them back.
 
-
-def _default_device() -> torch.device:
-    # `torch.get_default_device` raises an AttributeError after `set_default_device(None)` (2.6).
-    return torch.empty(0).device
+Only a changed one is written: for deterministic algorithms, PyTorch imports the compiler, which takes a second.
+"""
 
 
 @contextmanager
@@ -246,9 +257,7 @@ def isolated_globals(seeded: bool, readings: Readings) -> Iterator[Captured]:
     That is: generators (which are seeded before, if `seeded`), modes, dtype, arguments, directory, streams. `readings` are
     the clock readings of earlier runs.
     """
-    threads, device, settings = torch.get_num_threads(), _default_device(), [read() for read, _ in SETTINGS]
-    anomaly, checks_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
-    deterministic = torch.are_deterministic_algorithms_enabled()
+    settings = [read() for read, _ in SETTINGS]
     arguments, path, folder = sys.argv, list(sys.path), os.getcwd()
     sys.argv = sys.argv[:1]
     entropy = same_entropy(SEED + _shift, readings) if seeded else nullcontext()
@@ -267,15 +276,9 @@ def isolated_globals(seeded: bool, readings: Readings) -> Iterator[Captured]:
             ):
                 yield printed
     finally:
-        if _default_device() != device:
-            torch.set_default_device(None if device.type == "cpu" else device)
-        for (_, write), value in zip(SETTINGS, settings, strict=True):
-            write(value)
-        torch.autograd.set_detect_anomaly(anomaly, checks_nan)
-        if torch.are_deterministic_algorithms_enabled() != deterministic:
-            torch.use_deterministic_algorithms(deterministic)  # imports the compiler, which takes a second
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
+        for (read, write), value in zip(SETTINGS, settings, strict=True):
+            if read() != value:
+                write(value)
         sys.argv, sys.path[:] = arguments, path
         os.chdir(folder)
 

@@ -9,7 +9,7 @@ import torch
 from autograder.tape import explain_json, record, record_file
 from autograder.tape.diagnose import shown_gradients
 from autograder.tape.oracle import gradient_comparison
-from autograder.tape.oracle.gradient_comparison import Gradients, aligned, first_difference
+from autograder.tape.oracle.gradient_comparison import Gradients, aligned
 from autograder.view.text.harm_sentences import keeper
 
 NET = """from torch import nn
@@ -251,9 +251,9 @@ def test_targets_of_equal_values_are_paired_by_their_gradients():
     """Swapped pairs are found, and then the results are equal."""
     left, right = run_of(50), run_of(50, turned=True)
     assert {index: index ^ 1 for index in range(100)} == aligned(left, right)
-    assert first_difference(left, right, 1e-6) is None
+    assert left.first_difference(right, 1e-6) is None
     right.calls[7][15] = torch.zeros(3)
-    assert 7 == first_difference(left, right, 1e-6)
+    assert 7 == left.first_difference(right, 1e-6)
 
 
 def test_the_number_of_comparisons_grows_with_the_program():

@@ -7,15 +7,7 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, each_then_all
-from autograder.tape.repair.code_reader import (
-    NO_WRITES,
-    InPlaceWrite,
-    called,
-    is_data,
-    methods_called,
-    of_module,
-    sole_call,
-)
+from autograder.tape.repair.code_reader import NO_WRITES, InPlaceWrite, called, methods_called, of_module, sole_call
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.kinds.clones import first_name
 from autograder.tape.repair.kinds.out_of_place import drop_underscores, expand_operator, fills, made
@@ -55,7 +47,7 @@ def copy_one(source: EditableSource, node: Any) -> Edits:
 
 def is_alias(node: Any) -> bool:
     """Return whether the node is `x.data`. `self.data` is excluded, because it is an attribute of the program's class."""
-    return is_data(node) and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+    return isinstance(node, ast.Attribute) and node.attr == "data" and ast.unparse(node.value) != "self"
 
 
 def is_written(source: EditableSource, node: ast.AST) -> bool:

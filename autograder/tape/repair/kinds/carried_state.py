@@ -8,14 +8,7 @@ from collections.abc import Iterator
 from autograder.locale.messages import Message
 from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.code_reader import (
-    calls_of,
-    carried_names,
-    methods_called,
-    names_bound,
-    names_loaded,
-    paths_in,
-)
+from autograder.tape.repair.code_reader import carried_names, methods_called, names_bound, names_loaded, paths_in
 from autograder.tape.repair.edits import Edit, EditableSource, Edits
 from autograder.tape.repair.kinds.order import calls_backward, needed_for
 
@@ -184,8 +177,7 @@ def recompute_shared(program: BrokenProgram) -> Iterator[Candidate]:
 
 def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
     """Return the assignments in the block of a backward call that lead to its roots, closest first."""
-    backwards = [call.func for call in calls_of(last, "backward")]
-    wanted = {name.id for function in backwards for name in source.nodes(ast.Name, function)}
+    wanted = {name.id for method in methods_called(last, "backward") for name in source.nodes(ast.Name, method)}
     earlier = [node for node in source.block(last) if isinstance(node, ast.Assign) and node.lineno <= last.lineno]
     return needed_for(wanted, earlier)
 
