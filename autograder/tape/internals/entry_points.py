@@ -36,16 +36,26 @@ replaced = patch.object
 """A context that sets an attribute: `replaced(owner, name, value)`."""
 
 
-def noting(owner: Any, name: str, note: Callable[..., object]) -> AbstractContextManager[Any]:
-    """Call `note` with the arguments of each call of a function, before the call."""
+def wrapping(owner: Any, name: str, replacement: Callable[..., Any]) -> AbstractContextManager[Any]:
+    """Make each call of a function or method call `replacement(original, *args)` in the block."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
-    def noted(*args: Any, **options: Any) -> Any:
+    def wrapped(*args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True  # pytest shows the test's own frames
+        return replacement(original, *args, **options)
+
+    return replaced(owner, name, wrapped)
+
+
+def noting(owner: Any, name: str, note: Callable[..., object]) -> AbstractContextManager[Any]:
+    """Call `note` with the arguments of each call of a function, before the call."""
+
+    def noted(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
         note(*args, **options)
         return original(*args, **options)
 
-    return replaced(owner, name, noted)
+    return wrapping(owner, name, noted)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.thread import _threads_queues
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import partial
 from multiprocessing.managers import BaseManager
 from multiprocessing.pool import Pool
 from multiprocessing.process import BaseProcess
@@ -27,7 +27,7 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 
-from autograder.tape.internals.entry_points import noting, replaced, replaced_engine
+from autograder.tape.internals.entry_points import noting, replaced_engine, wrapping
 
 
 @contextmanager
@@ -37,22 +37,19 @@ def in_new_threads(around: Callable[[], AbstractContextManager[Any]]) -> Iterato
     `Thread._bootstrap_inner` runs first in threads of `threading`; `_thread` starts other threads (CPython 3.11 to
     3.14).
     """
-    first, start = threading.Thread._bootstrap_inner, _thread.start_new_thread  # type: ignore[attr-defined]
 
-    @wraps(first)
-    def begun(thread: Any) -> None:
+    def begun(first: Callable[..., Any], thread: Any) -> None:
         with around():
             first(thread)
 
-    @wraps(start)
-    def started(function: Any, *args: Any) -> Any:
+    def started(start: Callable[..., Any], function: Any, *args: Any) -> Any:
         def in_context(*args: Any, **named: Any) -> Any:
             with around():
                 return function(*args, **named)
 
         return start(in_context, *args)
 
-    with replaced(threading.Thread, "_bootstrap_inner", begun), replaced(_thread, "start_new_thread", started):
+    with wrapping(threading.Thread, "_bootstrap_inner", begun), wrapping(_thread, "start_new_thread", started):
         yield
 
 
@@ -206,10 +203,9 @@ def run_reporting(process: BaseProcess, path: str) -> None:
 @contextmanager
 def track_child_processes() -> Iterator[ChildProcesses]:
     """Yield a record of the processes that `multiprocessing`, `os` or `subprocess` start in the block."""
-    children, start = ChildProcesses(), BaseProcess.start
+    children = ChildProcesses()
 
-    @wraps(start)
-    def started(process: Any) -> None:
+    def started(start: Callable[..., Any], process: Any) -> None:
         process.run = partial(run_reporting, process, children.path)
         start(process)
         children.processes.append(process)
@@ -227,7 +223,7 @@ def track_child_processes() -> Iterator[ChildProcesses]:
         (os, "fork", lambda: children.path),
     ]  # fmt: skip
     with ExitStack() as stack:
-        stack.enter_context(replaced(BaseProcess, "start", started))
+        stack.enter_context(wrapping(BaseProcess, "start", started))
         for owner, name, note in notes:
             if hasattr(owner, name):
                 stack.enter_context(noting(owner, name, note))

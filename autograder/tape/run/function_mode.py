@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import wraps
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from autograder.tape.internals.entry_points import METADATA, function_name, replaced
+from autograder.tape.internals.entry_points import METADATA, function_name, wrapping
 from autograder.tape.internals.mode_stack import is_active
 from autograder.tape.internals.tensor_fields import mode_paused
 
@@ -68,20 +67,16 @@ class CallMode(TorchFunctionMode):
     def recorded_calls(self) -> Iterator[None]:
         """Also report `set_`, `from_numpy` and `frombuffer`, which no function mode receives (PyTorch 2.13)."""
 
-        def recorded(original: Callable[..., Any]) -> Callable[..., Any]:
-            @wraps(original)
-            def call(*args: Any, **kwargs: Any) -> Any:
-                # Other threads have modes of their own; inside another call, PyTorch disables this one.
-                if not is_active(self):
-                    return original(*args, **kwargs)
-                with mode_paused():  # as PyTorch does for the calls that a mode receives
-                    return self.__torch_function__(original, (), args, kwargs)
-
-            return call
+        def recorded(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            # Other threads have modes of their own; inside another call, PyTorch disables this one.
+            if not is_active(self):
+                return original(*args, **kwargs)
+            with mode_paused():  # as PyTorch does for the calls that a mode receives
+                return self.__torch_function__(original, (), args, kwargs)
 
         with ExitStack() as calls:
             for owner, name in (torch.Tensor, "set_"), (torch, "from_numpy"), (torch, "frombuffer"):
-                calls.enter_context(replaced(owner, name, recorded(getattr(owner, name))))
+                calls.enter_context(wrapping(owner, name, recorded))
             yield
 
 

@@ -8,14 +8,13 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ContextDecorator, ExitStack, nullcontext
-from functools import wraps
 from typing import Any, Literal, Self, get_args
 
 import torch
 
 from autograder.errors import InputError, message_of
 from autograder.tape.diagnose.harms import UNCOUNTED_WRITE
-from autograder.tape.internals.entry_points import around_optimizer_steps, replaced, replaced_apply, replaced_engine
+from autograder.tape.internals.entry_points import around_optimizer_steps, replaced_apply, replaced_engine, wrapping
 from autograder.tape.internals.mode_stack import (
     FIRST,
     dispatch_modes,
@@ -209,11 +208,11 @@ class WatchSession:
             begins, ends = here(CallListener.step_begins), here(CallListener.step_ends)
             enter(readable_saved_tensors())
             enter(replaced_apply(self._applied))
-            enter(replaced(torch.Tensor, "set_", self._set(torch.Tensor.set_)))
+            enter(wrapping(torch.Tensor, "set_", self._set))
             enter(replaced_engine(self._engine))
             enter(on_compiled_calls(here(CallListener.hide), here(CallListener.show)))
             enter(around_optimizer_steps(begins, ends, with_closures=False))
-            enter(replaced(torch.optim.Optimizer, "zero_grad", self._zero_grad(torch.optim.Optimizer.zero_grad)))
+            enter(wrapping(torch.optim.Optimizer, "zero_grad", self._zero_grad))
             enter(in_new_threads(self._new_thread))
             self._installed = stack.pop_all()
 
@@ -247,33 +246,23 @@ class WatchSession:
 
         return tell
 
-    def _zero_grad(self, original: Callable[..., None]) -> Callable[..., None]:
-        """Return a `zero_grad` that pauses the listener, unless it writes zeros to the gradients."""
-
-        @wraps(original)
-        def zero_grad(optimizer: Any, set_to_none: Any = True) -> None:
-            listener = None if torch.compiler.is_compiling() else self.listeners.get(threading.get_ident())
-            if listener is None or not set_to_none or listener.absent():
-                return original(optimizer, set_to_none)
-            listener.hide("zero_grad")
-            try:
-                return original(optimizer, set_to_none)
-            finally:
-                listener.show("zero_grad")
-
-        return zero_grad
+    def _zero_grad(self, original: Callable[..., None], optimizer: Any, set_to_none: Any = True) -> None:
+        """Pause the listener during a call of `zero_grad`, unless it writes zeros to the gradients."""
+        listener = None if torch.compiler.is_compiling() else self.listeners.get(threading.get_ident())
+        if listener is None or not set_to_none or listener.absent():
+            return original(optimizer, set_to_none)
+        listener.hide("zero_grad")
+        try:
+            return original(optimizer, set_to_none)
+        finally:
+            listener.show("zero_grad")
 
     def _applied(self, original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
         return self._logged(lambda: original(function, *args, **kwargs), "apply", args, sys._getframe(1))
 
-    def _set(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a `set_` that logs its call, which no function mode receives (2.13)."""
-
-        @wraps(original)
-        def set_(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._logged(lambda: original(tensor, *args, **kwargs), "set_", (tensor,), sys._getframe(1))
-
-        return set_
+    def _set(self, original: Callable[..., Any], tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        """Log a call of `set_`, which no function mode receives (2.13)."""
+        return self._logged(lambda: original(tensor, *args, **kwargs), "set_", (tensor,), sys._getframe(1))
 
     def _logged(self, call: Callable[[], object], name: str, args: tuple[Any, ...], frame: Any) -> object:
         """Run and log a call that function modes do not receive."""

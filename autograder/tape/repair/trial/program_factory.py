@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 from autograder.errors import message_of
 from autograder.locale.messages import Message
-from autograder.tape.internals.entry_points import replaced
+from autograder.tape.internals.entry_points import wrapping
 from autograder.tape.recording.verdict_types import Problem
 from autograder.tape.run.graph_walk import node_of
 from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine, module_file
@@ -149,20 +149,20 @@ def changed_imports(texts: dict[str, str]) -> Iterator[None]:
     (docs.python.org, `importlib`).
     """
     changed = {os.path.realpath(path): text for path, text in texts.items()}
-    get_code, open_code = SourceFileLoader.get_code, io.open_code
 
-    def get_changed_code(loader: SourceFileLoader, fullname: str) -> types.CodeType | None:
+    def get_changed_code(get_code: Callable[..., Any], loader: SourceFileLoader, name: str) -> types.CodeType | None:
         text = changed.get(os.path.realpath(loader.path))
-        return get_code(loader, fullname) if text is None else compiled(text, loader.path)
+        return get_code(loader, name) if text is None else compiled(text, loader.path)
 
-    def open_changed_code(path: str) -> IO[bytes]:  # `runpy.run_path` reads files with it
+    # `runpy.run_path` reads files with it.
+    def open_changed_code(open_code: Callable[..., IO[bytes]], path: str) -> IO[bytes]:
         text = changed.get(os.path.realpath(path))
         return open_code(path) if text is None else io.BytesIO(text.encode())
 
     with (
         patch.dict(linecache.cache),
-        replaced(SourceFileLoader, "get_code", get_changed_code),
-        replaced(io, "open_code", open_changed_code),
+        wrapping(SourceFileLoader, "get_code", get_changed_code),
+        wrapping(io, "open_code", open_changed_code),
     ):
         yield
 

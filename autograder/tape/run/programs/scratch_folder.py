@@ -22,7 +22,7 @@ from typing import Any
 from torch import serialization
 
 from autograder.locale.messages import Message
-from autograder.tape.internals.entry_points import replaced
+from autograder.tape.internals.entry_points import wrapping
 from autograder.tape.run.programs.source_text import ProgramError, is_own_file
 
 with contextlib.suppress(ImportError):  # Windows, where no folder is copied
@@ -243,20 +243,19 @@ class ScratchFolder:
     @contextlib.contextmanager
     def _replaced_writers(self) -> Iterator[None]:
         """Let imported modules find their copies in `__file__`, and copy the target of `torch.save` before it is opened."""
-        execute, write = SourceFileLoader.exec_module, serialization._open_zipfile_writer
 
-        def execute_copied(loader: Any, module: Any) -> None:
+        def execute_copied(execute: Callable[..., Any], loader: Any, module: Any) -> None:
             module.__file__ = self.path_of(module.__file__)
             execute(loader, module)
 
-        def write_copied(target: Any) -> Any:
+        def write_copied(write: Callable[..., Any], target: Any) -> Any:
             if isinstance(target, (str, os.PathLike)):  # opened in C++, without an audit event (PyTorch 2.13)
                 self._handle(self._on_open, target, None, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             return write(target)
 
         with (
-            replaced(SourceFileLoader, "exec_module", execute_copied),
-            replaced(serialization, "_open_zipfile_writer", write_copied),
+            wrapping(SourceFileLoader, "exec_module", execute_copied),
+            wrapping(serialization, "_open_zipfile_writer", write_copied),
         ):
             yield
 
