@@ -37,7 +37,7 @@ def assemble(program: Program, evidence: Evidence) -> Recording:
     state, verdict = evidence.runs.observer.state, verdict_of(evidence)
     steps = tuple(step.record(index) for index, step in enumerate(state.finished_steps))
     steps = _settle_forecasts(steps, evidence, verdict)
-    trace = backward_steps(evidence.runs.trace, evidence.runs.trace_of_copies, state)
+    trace = tuple(backward_steps(evidence.runs.trace, evidence.runs.trace_of_copies, state))
     return freeze(program, state, steps, _agreeing(trace, evidence, verdict), verdict)
 
 

@@ -7,6 +7,7 @@ run, which determines nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -135,19 +136,14 @@ def node_of_visit(visit: Visit, state: RunState) -> int | None:
     return node.id if node is not None and node.name == visit.name else None
 
 
-def backward_steps(trace: BackwardTrace, right: BackwardTrace, state: RunState) -> tuple[BackwardStep, ...]:
-    """Return the visits, each with the gradients of the same visit in the run with cloned saves."""
-    steps = []
+def backward_steps(trace: BackwardTrace, right: BackwardTrace, state: RunState) -> Iterator[BackwardStep]:
+    """Yield the visits, each with the gradients of the same visit in the run with cloned saves."""
     # By the node and not by the order of visits: the engine may reach two leaves in another order (PyTorch 2.13).
     others = {(visit.call, visit.index, visit.name): visit.got for visit in right.visits}
     for visit in trace.visits:
-        node = node_of_visit(visit, state)
-        if node is None:
-            continue
-        true = others.get((visit.call, visit.index, visit.name), "")
-        status: Literal["passed", "raised"] = "passed" if visit.passed else "raised"
-        steps.append(BackwardStep(node, status, visit.got, true, visit.message, state.backward_calls[visit.call].step))
-    return tuple(steps)
+        if (node := node_of_visit(visit, state)) is not None:
+            true, step = others.get((visit.call, visit.index, visit.name), ""), state.backward_calls[visit.call].step
+            yield BackwardStep(node, "passed" if visit.passed else "raised", visit.got, true, visit.message, step)
 
 
 class BackwardWatcher:

@@ -51,13 +51,9 @@ def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[s
 def _module(module: torch.nn.Module, name: str, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
     if not _has_modules(module):
         return  # its `__init__` has not called `super().__init__()` yet, so reading its parameters would raise
-    for inner, tensor in module.named_parameters():
+    for inner, tensor in (*module.named_parameters(), *module.named_buffers(), *_unregistered(module)):
         if isinstance(tensor, torch.Tensor):  # `higher` (0.2) replaces parameters with other objects
             yield f"{name}.{inner}", tensor
-    for inner, buffer in module.named_buffers():
-        yield f"{name}.{inner}", buffer
-    for inner, plain in _unregistered(module):
-        yield f"{name}.{inner}", plain
     for attribute, value in vars(module).items():
         if not attribute.startswith("_"):
             yield from tensors_in(value, f"{name}.{attribute}", depth - 1)

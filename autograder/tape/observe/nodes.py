@@ -130,23 +130,17 @@ class Graph:
         new: list[GraphNode] = []
         stack = [root]
         while stack:
-            node = stack[-1]
-            if node in self.of:
-                stack.pop()
-                continue
-            unknown = [n for n, _ in node.next_functions if n is not None and n not in self.of]
-            if unknown:
-                stack.extend(unknown)
-            else:
-                stack.pop()
+            unknown = [n for n, _ in stack[-1].next_functions if n is not None and n not in self.of]
+            stack += unknown
+            if not unknown and (node := stack.pop()) not in self.of:
                 new.append(self._add(node, place, scope, step))
         return new
 
     def _add(self, node: Any, place: Place, scope: tuple[str, ...], step: int) -> GraphNode:
         below = [self.of[n] if n is not None else None for n, _ in node.next_functions]
-        made = GraphNode(len(self.nodes), node, type(node).__name__, (), place, scope, step)
+        inputs = tuple(n.id if n else None for n in below)
+        made = GraphNode(len(self.nodes), node, type(node).__name__, inputs, place, scope, step)
         made.is_custom = isinstance(node, torch.autograd.function.BackwardCFunction)
-        made.inputs = tuple(n.id if n else None for n in below)
         for input_ in dict.fromkeys(n for n in below if n):
             input_.consumers.append(made)
             made.refused = made.refused or input_.refused

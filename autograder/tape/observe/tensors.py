@@ -136,11 +136,9 @@ class Tensors:
             len(self.all), self._reference(tensor), memory, start, stop, counter, tuple(tensor.size()),
             str(tensor.dtype).removeprefix("torch."), by is not None and bool(sources),
             known_base, alias, (source, by) if source and by else None,
-            isinstance(tensor, torch.nn.Parameter), all(autograd_flags(tensor)),
+            isinstance(tensor, torch.nn.Parameter), all(autograd_flags(tensor)), (address_of(tensor) or (0, 0))[0],
+            storage=storage, itemsize=tensor.element_size(), requires_grad=autograd_flags(tensor)[0],
         )  # fmt: skip
-        tracked.storage = storage
-        tracked.requires_grad = autograd_flags(tensor)[0]
-        tracked.pointer, tracked.itemsize = (address_of(tensor) or (0, 0))[0], tensor.element_size()
         self.all.append(tracked)
         self.of[id(tensor)] = tracked
         self.living.setdefault(memory.id, []).append(tracked)

@@ -95,7 +95,9 @@ class Writes:
             if tensor is not None and version_of(tensor) != tracked.counter.version:
                 return self._counted(tracked, operation, version_of(tensor), interval)
             shared = shared or (tensor is not None and tensor.is_shared())
-        return self.note(memory, interval, operation, through=through, exact=exact, shared=shared)
+        write = self.note(memory, interval, operation)
+        write.through, write.exact, write.shared = through, exact, shared
+        return None
 
     def _elsewhere(self, tracked: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor | None:
         """Return the new tracked data of an object that has other memory now (`.data =`, `set_`, `resize_`), else None."""
@@ -147,17 +149,12 @@ class Writes:
         counters: tuple[int, ...] = (),
         changed: bool = True,
         refused: tuple[TrackedSave, ...] = (),
-        *,
         swapped: TrackedTensor | None = None,
-        through: str | None = None,
-        exact: bool = True,
-        shared: bool = False,
-    ) -> None:
-        """Record a modification of the bytes [start, stop) of a storage, with its position in the run and its effects.
+    ) -> WriteEvent:
+        """Record a modification of the bytes [start, stop) of a storage, with its position in the run, and return it.
 
         `tracked` is the modified tensor, if a function reported it; `refused` are the saved tensors for which backward raises
         from now on, because their counter changed; `swapped` is a tensor that received other memory, such as in `.data = other`.
-        The other arguments are fields of the WriteEvent.
         """
         state = self.state
         neighbours = state.tensors.at(memory)
@@ -167,8 +164,8 @@ class Writes:
         corrupted = self._corrupted(memory, interval, swapped) if changed else []
         write = WriteEvent(
             len(state.writes), state.here(), operation, memory, start, stop, counters, changed, tracked,
-            through, exact=exact, harmed=[*refused, *corrupted], swapped=swapped is not None,
-            in_backward=state.thread.engine_depth > 0, call=state.calls, shared=shared,
+            harmed=[*refused, *corrupted], swapped=swapped is not None,
+            in_backward=state.thread.engine_depth > 0, call=state.calls,
         )  # fmt: skip
         self._note_caller(write)
         if tracked is not None:
@@ -180,6 +177,7 @@ class Writes:
             state.thread.step.touch(neighbour)
         if changed:
             state.untracked.note(write, swapped, neighbours)
+        return write
 
     def _note_caller(self, write: WriteEvent) -> None:
         """Note the active call in which a modification happened, and the node whose custom backward runs."""

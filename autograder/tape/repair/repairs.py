@@ -230,19 +230,17 @@ def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepa
 
     Without a fix, return changes of the computation.
     """
-    for search in searches:
-        if fixes := search.find(search.factory.source, search.verdict):
-            return [((search.factory, fix),) for fix in fixes]
-    for search in searches:
-        if fixes := search.find_pairs():
-            return [((search.factory, fix),) for fix in fixes]
-    for search in searches if len(searches) > 1 else ():
-        if pairs := list(find_in_two(search, search_of)):
-            return pairs
-    for search in searches:
-        if fixes := search.changing_repairs():
-            return [((search.factory, fix),) for fix in fixes]
-    return []
+
+    def alone(search: Search, fixes: list[TriedChange]) -> list[FoundRepair]:
+        return [((search.factory, fix),) for fix in fixes]
+
+    stages: tuple[Callable[[Search], list[FoundRepair]], ...] = (
+        lambda search: alone(search, search.find(search.factory.source, search.verdict)),
+        lambda search: alone(search, search.find_pairs()),
+        lambda search: [*find_in_two(search, search_of)] if len(searches) > 1 else [],
+        lambda search: alone(search, search.changing_repairs()),
+    )
+    return next(filter(None, (stage(search) for stage in stages for search in searches)), [])
 
 
 def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:

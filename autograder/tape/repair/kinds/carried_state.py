@@ -23,17 +23,10 @@ def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
     """
     if program.verdict.outcome != "raises-backward":
         return
-    source = program.source
-    changes = [
-        *of_loops(source),
-        *of_methods(source),
-        *of_functions(source),
-        *given_to_loops(source),
-        *of_items(source),
-    ]
-    for name, edits in changes:
-        text = "change.earlier_rounds|No gradient flows through {name} into earlier iterations any more."
-        yield Candidate(KIND, edits, Message(text, name=name))
+    text = "change.earlier_rounds|No gradient flows through {name} into earlier iterations any more."
+    for find in (of_loops, of_methods, of_functions, given_to_loops, of_items):
+        for name, edits in find(program.source):
+            yield Candidate(KIND, edits, Message(text, name=name))
 
 
 def recompute_cached(program: BrokenProgram) -> Iterator[Candidate]:
