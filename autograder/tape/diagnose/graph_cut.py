@@ -321,10 +321,9 @@ def _samples(evidence: Evidence) -> Iterator[GraphFault]:
     for cut in state.flow.cuts.drawn.values():
         is_sample = ".sample(" in cut.place.text
         parts = {node for _, node in cut.sources.values()} if cut.how == NO_GRAD and not is_sample else set()
-        if any(
-            any(node in below for node, *_ in cut.uses) and (is_sample or not parts.isdisjoint(below))
-            for below in losses
-        ) and not _is_scored(state, cut):
+        used = {node for node, *_ in cut.uses}
+        is_drawn = (is_sample or not parts.isdisjoint(below) for below in losses if not used.isdisjoint(below))
+        if any(is_drawn) and not _is_scored(state, cut):
             follows = Message("cut.drawn|a loss is computed from it, and its gradient does not contain this path.")
             yield _cut_fault(state, cut, follows, cut.values)
 

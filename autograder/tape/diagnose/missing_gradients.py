@@ -192,12 +192,8 @@ def notes_on_zeros(evidence: Evidence) -> Iterator[str]:
     # Other elements of a large gradient may differ from 0.
     whole = [tensor for tensor in zeros.values() if math.prod(tensor.shape) <= SAMPLED]
     # In a difference of scores, as of a Wasserstein GAN, the bias of the last layer cancels.
-    if (
-        whole
-        and any(len(tensor.shape) > 1 for tensor in zeros.values())
-        and not flat_derivative.found(evidence)
-        and not own_target.found(evidence)
-    ):
+    has_matrix = any(len(tensor.shape) > 1 for tensor in zeros.values())
+    if whole and has_matrix and not (flat_derivative.found(evidence) or own_target.found(evidence)):
         yield Message(
             "note.zeros|The gradient of {names} is 0 in each backward call: terms of the loss cancel each other, or a "
             "derivative on the way is 0.",

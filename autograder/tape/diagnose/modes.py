@@ -161,11 +161,8 @@ def registered_again(evidence: Evidence) -> Iterator[GraphFault]:
 @fault_kind("hook without a result")
 def without_result(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines of a hook that bind its argument to a new gradient, if the hook returns nothing."""
-    registered = {
-        ast.unparse(call.args[0]).rpartition(".")[2]
-        for _, call in evidence.nodes(ast.Call)
-        if getattr(call.func, "attr", "") == "register_hook" and call.args
-    }
+    calls = (call for _, call in evidence.nodes(ast.Call) if getattr(call.func, "attr", "") == "register_hook")
+    registered = {ast.unparse(call.args[0]).rpartition(".")[2] for call in calls if call.args}
     for file, function in evidence.nodes(ast.FunctionDef) if registered else ():
         inside = list(ast.walk(function))
         if function.name not in registered or any(isinstance(node, ast.Return) and node.value for node in inside):

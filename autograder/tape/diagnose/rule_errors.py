@@ -335,11 +335,8 @@ def _named_in(evidence: Evidence, place: Place) -> list[TrackedTensor]:
     """Return the tensors with a graph that the variables of a line name, the newest first."""
     statement = evidence.statement_at(place)
     names = {ast.unparse(node) for node in ast.walk(statement) if isinstance(node, ast.expr)} if statement else set()
-    return [
-        tracked
-        for tracked in reversed(evidence.state.tensors.all)
-        if tracked.node is not None and {tracked.name, (tracked.name or "").partition("[")[0]} & names
-    ]
+    with_graph = (tensor for tensor in reversed(evidence.state.tensors.all) if tensor.node is not None)
+    return [tensor for tensor in with_graph if {tensor.name, (tensor.name or "").partition("[")[0]} & names]
 
 
 def _not_a_leaf(

@@ -65,11 +65,9 @@ def replaced_engine(replacement: Callable[..., Any]) -> Iterator[None]:
     torch.compiler replaces `torch.autograd._engine_run_backward` for the same purpose (2.13). `backward`, `grad` and
     `torch.autograd.graph` look it up in two modules.
     """
-    run = functools.partial(replacement, torch.autograd._engine_run_backward)
-    with (
-        replaced(torch.autograd, "_engine_run_backward", run),
-        replaced(torch.autograd.graph, "_engine_run_backward", run),
-    ):
+    autograd, name = torch.autograd, "_engine_run_backward"
+    run = functools.partial(replacement, getattr(autograd, name))
+    with replaced(autograd, name, run), replaced(autograd.graph, name, run):
         yield
 
 

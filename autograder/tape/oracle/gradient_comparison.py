@@ -201,9 +201,8 @@ def _paired(left: Gradients, right: Gradients, lefts: list[int], rights: list[in
 def _alike(left: Gradients, right: Gradients, left_key: int, right_key: int) -> bool:
     ours, theirs = left.of_target.get(left_key, {}), right.of_target.get(right_key, {})
     calls = [number for number in ours.keys() | theirs.keys() if number < min(len(left.calls), len(right.calls))]
-    return gap(left.final[left_key], right.final[right_key]) <= SAME and all(
-        gap(ours.get(number), theirs.get(number)) <= SAME for number in calls
-    )
+    pairs = [(left.final[left_key], right.final[right_key])] + [(ours.get(call), theirs.get(call)) for call in calls]
+    return all(gap(*pair) <= SAME for pair in pairs)
 
 
 def gap(got: object, true: object) -> float:

@@ -202,9 +202,8 @@ class Search:
         for change in sorted(self.changing, key=lambda trial: (trial.is_pair, trial.lines, trial.rank)):
             if len(proven) == CHANGING or current_budget().is_spent:
                 break
-            if not (proven and change.is_pair) and not any(
-                is_like(change.candidate, earlier.candidate) for earlier in proven
-            ):
+            is_known = any(is_like(change.candidate, earlier.candidate) for earlier in proven)
+            if not is_known and not (proven and change.is_pair):
                 seen = self.verdict_of(change.text)
                 proven += [change] if seen.outcome == "correct" and not self.is_undecided(seen) else []
         return proven

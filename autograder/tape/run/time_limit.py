@@ -95,7 +95,6 @@ def _must_end(frame: FrameType) -> bool:
     """
     callers = [caller for caller, _ in walk_stack(frame)]
     imports = (caller.f_locals.get("name") for caller in callers if caller.f_code.co_name == "_find_and_load")
-    undone = (caller for caller in callers if caller.f_code.co_name in ("importable", "given_to"))
-    return any(str(name).startswith("torch.") for name in imports) or any(
-        caller.f_code.co_filename.startswith(os.path.dirname(__file__)) for caller in undone
-    )
+    undone = (caller.f_code for caller in callers if caller.f_code.co_name in ("importable", "given_to"))
+    is_undone = any(code.co_filename.startswith(os.path.dirname(__file__)) for code in undone)
+    return is_undone or any(str(name).startswith("torch.") for name in imports)

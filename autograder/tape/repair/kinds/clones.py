@@ -17,13 +17,9 @@ def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
     for statement, name in program.saving_statements:
         read = operands(program.source, statement)
         named = [operand for operand in read if reads(program.source, operand, name)]
-        for group in [
-            named,
-            *([operand] for operand in read if operand not in named),
-            *([read] if len(read) > 2 else []),
-        ]:
-            if group:
-                yield Candidate("clone before the save", add_clones(program.source, group))
+        groups = [named, *([operand] for operand in read if operand not in named), read if len(read) > 2 else []]
+        for group in filter(None, groups):
+            yield Candidate("clone before the save", add_clones(program.source, group))
 
     for statement in dict.fromkeys(statement for statement, _ in program.saving_statements):
         names = {name for harm in program.verdict.harms for name in (harm.tensor, harm.through) if name}

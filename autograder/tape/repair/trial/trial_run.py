@@ -193,16 +193,13 @@ def names_noted(trial: TrialRun, program: Program) -> Iterator[None]:
     previous, returns = sys.getprofile(), collections.Counter[types.CodeType]()
 
     def profile(frame: types.FrameType, event: str, _: Any) -> None:
-        if (
-            event == "return"
-            and frame.f_code.co_filename == program.code_file
-            and not frame.f_code.co_name.startswith("<l")
-            and not (trial.running and is_in_checkpoint(frame))
-        ):
-            returns[frame.f_code] += 1
-            if returns[frame.f_code] > ROUNDS and returns[frame.f_code].bit_count() > 1:
+        code = frame.f_code
+        is_function = code.co_filename == program.code_file and not code.co_name.startswith("<l")
+        if event == "return" and is_function and not (trial.running and is_in_checkpoint(frame)):
+            returns[code] += 1
+            if returns[code] > ROUNDS and returns[code].bit_count() > 1:
                 return
-            where = "" if frame.f_code.co_name == "<module>" else frame.f_code.co_qualname + "."
+            where = "" if code.co_name == "<module>" else code.co_qualname + "."
             with mode_paused():
                 for name, value in list(frame.f_locals.items()):
                     if not name.startswith("__"):
