@@ -128,7 +128,7 @@ def _without_recording(cut: Cut, switch: str) -> tuple[str, str]:
 
 def _with_recording(cut: Cut) -> tuple[str, str]:
     """Return the texts on a line whose function takes values without their history, or has no gradient."""
-    if cut.how in NUMBERS:
+    if cut.is_number:
         change = "cut.print|Compute with the tensor itself, and use {call} only to print it."
         if called(cut) == THIS_LINE:
             change = CHANGES["numpy"]

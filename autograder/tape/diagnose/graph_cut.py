@@ -10,16 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from autograder.locale.messages import CLAUSES, Message, join_messages
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.fault_words import (
-    A_PARAMETER,
-    ALIASES,
-    CHANGES,
-    NUMBERS,
-    fault_kind,
-    name_of,
-    tensors_of,
-    words_on_cut,
-)
+from autograder.tape.diagnose.fault_words import A_PARAMETER, ALIASES, CHANGES, fault_kind, name_of, words_on_cut
 from autograder.tape.observe.cuts import NO_GRAD, Cut
 from autograder.tape.observe.gradient_flow import EarlierGradient, StartedBackward
 from autograder.tape.observe.nodes import GraphNode
@@ -86,13 +77,12 @@ def _from_parameters(evidence: Evidence) -> Iterator[GraphFault]:
         steps = {flow.updated_at[root.id] for root in call.roots if root.leaf and root.id in flow.optimized}
         without = [leaf for number, leaf in flow.optimized.items() if number not in known]
         if lost := [leaf for leaf in without if flow.updated_at[leaf.id] in steps]:
-            yield graph_cut.at(
-                call.place,
+            yield graph_cut.about(
+                state, lost, call.place,
                 "cut.from_parameter|backward starts from {name}, a parameter of the optimizer, so it only adds to its gradient; "
                 "no backward call computes one for {names}.",
                 "cut.from_loss|Call backward on a loss that is computed with these parameters.",
-                tensors_of(state, lost, read=call.place),
-                name=name_of(state, call.roots), names=name_of(state, lost),
+                read=call.place, name=name_of(state, call.roots),
             )  # fmt: skip
 
 
@@ -133,7 +123,7 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
 
     def rank(cut: Cut) -> tuple[bool, bool]:
         # Python computes with a number before the graph uses the result, and a statement may only print it.
-        is_used = cut.used_at or (cut.how in NUMBERS and cut.place in made)
+        is_used = cut.used_at or (cut.is_number and cut.place in made)
         return not is_used, isinstance(evidence.statement_at(cut.place), ast.Expr)
 
     cuts = [*fronts, *sorted(others, key=rank)]
@@ -143,7 +133,7 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
         kept_from = state.leaves_of_losses(cut, in_losses) & (missing if cut in fronts else without)
         # A value that left as another tensor and was not combined with the graph again was only read, and copies that no
         # backward reaches take no gradient away.
-        looks = (cut.how not in (*NUMBERS, "numpy") and not cut.used_at) or cut.is_copy
+        looks = (not cut.is_number and cut.how != "numpy" and not cut.used_at) or cut.is_copy
         if kept_from and (not looks or cut in fronts) and not cut.is_early_copy:
             without -= kept_from
             tensors = [flow.optimized[number] for number in sorted(kept_from)]
@@ -201,7 +191,7 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
     losses = (node for call in state.flow.calls for node in _scaled_sums(state, call))
     sums = {node.place for node in losses if _SUM.match(node.name)}
     for cut in list(state.flow.cuts.all.values()):
-        if cut.how not in NUMBERS:
+        if not cut.is_number:
             continue
         place = _where_added(evidence, cut, sums)
         if place is None and cut.place in made and any(tracked.leaf for tracked in cut.values):
@@ -349,7 +339,7 @@ def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:
                 "cut.detached_term|the term that {place} adds to a loss is computed from them, so it does not change "
                 "the loss's gradient."
             )
-            if cut.how in NUMBERS or cut.how not in CHANGES:
+            if cut.is_number or cut.how not in CHANGES:
                 term = (
                     "cut.number_term|the term that {place} adds to a loss is computed from it, so it does not change "
                     "the loss's gradient."
@@ -433,5 +423,4 @@ def _cut_fault(
 ) -> GraphFault:
     clause, change = words_on_cut(cut, state)
     message = join_messages((clause, follows), CLAUSES if follows[0].islower() else "join.stop|{first}. {second}")
-    concerned = tensors_of(state, tensors, lost=cut.place, read=read)
-    return graph_cut.at(cut.place, message, change, concerned)
+    return graph_cut.about(state, tensors, cut.place, message, change, lost=cut.place, read=read)

@@ -74,32 +74,19 @@ def not_recorded(evidence: Evidence) -> Iterator[GraphFault]:
     if evidence.state.flow.modes.left_recording:
         return  # the line that left it off is named
     switch = why_recording_is_off(evidence.state)
-    if switch != NO_GRAD:
-        yield from _with_recording_off(evidence, switch)
-        return
-    for call in evidence.state.flow.calls:
-        # Backward of a recorded loss computes the same under no_grad, also with create_graph.
-        if call.recording or call.has_graph:
-            continue
-        yield not_recorded.at(
-            call.place,
+    effect = "no_grad.backward_while|backward is called while {switch}."
+    change = "no_grad.turn_on_before_loss|Turn recording on again before the loss is computed."
+    if switch == NO_GRAD:
+        effect = (
             "no_grad.loss_inside|backward is called under no_grad; the loss was also computed there, so it has no "
-            "history and backward raises an error.",
-            "no_grad.only_update_inside|Compute the loss and call backward outside of no_grad; keep only the update inside.",
+            "history and backward raises an error."
         )
-
-
-def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]:
-    """Yield the faults of a program that turns recording off without `no_grad`."""
+        change = "no_grad.only_update_inside|Compute the loss and call backward outside of no_grad; keep only the update inside."
     calls = [call for call in evidence.state.flow.calls if not call.recording]
+    # Backward of a recorded loss computes the same while recording is off, also with create_graph, but not in inference mode.
     places = {call.place for call in calls if "inference" in switch or not call.has_graph}
     for place in sorted(places, key=lambda spot: spot.line):
-        yield not_recorded.at(
-            place,
-            "no_grad.backward_while|backward is called while {switch}.",
-            "no_grad.turn_on_before_loss|Turn recording on again before the loss is computed.",
-            switch=switch,
-        )
+        yield not_recorded.at(place, effect, change, switch=switch)
 
 
 @fault_kind("stale cast")

@@ -60,6 +60,11 @@ class Cut:
         return [tracked for tracked, _ in self.sources.values()]
 
     @property
+    def is_number(self) -> bool:
+        """Whether the line makes a plain number of a value, or a list of numbers."""
+        return self.how in ("item", "tolist", "__float__", "__int__", "__index__")
+
+    @property
     def is_copy(self) -> bool:
         """Whether the line copies leaves, as `copy.deepcopy(model)` does."""
         are_leaves = all(tracked.leaf for tracked in self.values)

@@ -21,7 +21,7 @@ import torch
 from autograder.locale.messages import Message
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
 from autograder.tape.internals.mode_stack import compiled_calls, eager_calls, is_compiler_file, is_compiling
-from autograder.tape.internals.tensor_fields import mode_paused
+from autograder.tape.internals.tensor_fields import map_only, mode_paused
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.budget import current_budget
 from autograder.tape.run.child_processes import leave_threads, process_groups_kept, track_child_processes
@@ -118,7 +118,7 @@ class Runner:
             run = self.run_live(listener, limit, waits)
             run.warned = warned
             run.compiled = bool(compiled)
-            run.returned = _copied(run.returned)
+            run.returned = map_only(torch.Tensor, lambda tensor: tensor.detach().clone(), run.returned)
             in_compiler = isinstance(run.error, TimeUp) and is_compiling(run.error)
             _let_go(run.error)
         complete = [call for call in run.calls if not isinstance(call.error, TimeUp)]
@@ -246,15 +246,6 @@ def _left_in(target: torch.Tensor) -> torch.Tensor | None:
         if gradient is None or gradient.numel() <= LARGE:
             return None if gradient is None else gradient.detach().clone()
         return summed(gradient, FINAL)
-
-
-def _copied(value: object) -> object:
-    """Return a program's result with copies of its tensors."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone()
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    return value
 
 
 def where(error: BaseException, program: Program) -> tuple[str, int | None, bool]:
