@@ -181,7 +181,7 @@ def _clipped_late(evidence: Evidence) -> Iterator[GraphFault]:
 def used_again(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the backward calls that add to gradients of an earlier update, if a later update uses the sum."""
     state, flow = evidence.state, evidence.state.flow
-    flow.find_updates(state.writes)  # those after the last backward
+    flow.find_updates()  # those after the last backward
     leaves: dict[Place, dict[int, TrackedTensor]] = {}
     updates: dict[Place, Place] = {}
     for place, tracked, update in flow.used_twice:

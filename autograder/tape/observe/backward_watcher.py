@@ -172,7 +172,7 @@ class BackwardWatcher:
         targets = [self.links.track(target) for target in call.targets]
         here = state.statements.here()
         graph = BackwardCall.of(state.steps, made, visited, saves, state.shared_since)
-        state.flow.backward(call, graph, targets, tracked, state.writes, here)
+        state.flow.backward(call, graph, targets, tracked, here)
         if (frame := state.statements.frame) is not None:
             state.flow.used_up.update((here, name) for name in used_up_iterators(frame))
         state.backward_calls.append(graph)

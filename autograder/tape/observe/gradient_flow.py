@@ -68,7 +68,8 @@ class EarlierGradient:
 class GradientFlow:
     """The use of values that require grad in a run, apart from computations."""
 
-    def __init__(self) -> None:
+    def __init__(self, writes: list[WriteEvent]) -> None:
+        self._writes = writes
         self.cuts = Cuts()
         self.calls: list[StartedBackward] = []
         self.reached: dict[int, TrackedTensor] = {}
@@ -100,7 +101,7 @@ class GradientFlow:
         self._gradient_into = set[Memory]()  # the memories that such values were written into since the last backward
         # leaves whose gradients two updates used, with the lines of the backward between them and of the second update
         self.used_twice: list[tuple[Place, TrackedTensor, Place]] = []
-        self._writes = 0  # number of modifications that were searched for updates
+        self._searched = 0  # number of modifications that were searched for updates
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         # the steps at which no parameter had a gradient, with the parameters and the number of calls before
         self.empty_steps: list[tuple[Place, list[TrackedTensor], int]] = []
@@ -274,27 +275,21 @@ class GradientFlow:
         self.steps.end_step(optimizer)
 
     def backward(
-        self,
-        call: Backward,
-        graph: BackwardCall,
-        targets: list[TrackedTensor],
-        roots: list[TrackedTensor],
-        writes: list[WriteEvent],
-        here: Place,
+        self, call: Backward, graph: BackwardCall, targets: list[TrackedTensor], roots: list[TrackedTensor], here: Place
     ) -> None:
         """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
         asked, cut, of = targets if call.asked else [], self.cuts.origin(roots), self._earlier_of(roots)
         recording, nodes = torch.is_grad_enabled(), [root.node for root in roots]
         keeps_graph = bool(call.keeps_graph)
         started = StartedBackward(
-            here, graph, roots, nodes, recording, cut, asked, call.creates_graph, keeps_graph, of, len(writes)
+            here, graph, roots, nodes, recording, cut, asked, call.creates_graph, keeps_graph, of, len(self._writes)
         )
         if not recording and not started.has_graph:
             self.modes.go_on_without_recording()
         self.calls.append(started)
         self.cuts.calls += 1
         self.reached |= {target.id: target for target in targets}
-        self.find_updates(writes)
+        self.find_updates()
         if call.returns:
             return
         filling = Filling(here, len(self.calls))
@@ -312,14 +307,14 @@ class GradientFlow:
             self.hooked[tracked.object_id] = tracked, count
         self._hooks[tracked.object_id] = count
 
-    def find_updates(self, writes: list[WriteEvent]) -> None:
+    def find_updates(self) -> None:
         """Find the leaves that were updated since the last call, whose gradients are used now. A second use is a fault."""
-        new = [write for write in writes[self._writes :] if write.changed and not write.in_backward]
+        new = [write for write in self._writes[self._searched :] if write.changed and not write.in_backward]
         updated = {
             write.memory: write.place for write in new
             if _UPDATE.search(write.place.text) or write.memory in self._gradient_into
         }  # fmt: skip
-        self._writes = len(writes)
+        self._searched = len(self._writes)
         self._gradient_into.clear()
         for tracked in self.reached.values() if updated else ():
             if tracked.memory in updated and (added := self._used.use(tracked.object_id)) is not None:

@@ -271,7 +271,7 @@ class Observer(Listener):
             numbers = state.thread.functions.numbers
             state.flow.on_operation(name, inputs, sources, result, pairs, state.here(), numbers)
         if state.untracked.pending:
-            state.untracked.used(inputs, written, self.statements.top, state.graph, state.here(), state.steps)
+            state.untracked.used(inputs, written, self.statements.top, state.here(), state.steps)
 
     def _buffer_given(self, leaf: TrackedTensor, buffer: TrackedTensor) -> None:
         """Record an assignment to `.grad`. Giving two leaves the same bytes is a fault that no counter shows."""

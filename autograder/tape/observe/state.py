@@ -50,9 +50,9 @@ class RunState:
         self.tensors = Tensors(self.memories)
         self.graph = Graph()
         self.roots = BackwardRoots()
-        self.untracked = Untracked()
-        self.flow = GradientFlow()
+        self.untracked = Untracked(self.graph)
         self.writes: list[WriteEvent] = []
+        self.flow = GradientFlow(self.writes)
         self.consumed: list[TrackedSave] = []
         self.finished_steps: list[StepBuilder] = []
         self.thread = ThreadState()

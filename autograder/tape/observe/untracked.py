@@ -30,7 +30,8 @@ class UnrecordedWrite:
 class Untracked:
     """Unrecorded modifications of tensors with a graph, which then have values that the graph does not describe."""
 
-    def __init__(self) -> None:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
         self.pending: list[UnrecordedWrite] = []
         self.used_writes: list[UnrecordedWrite] = []
 
@@ -49,13 +50,7 @@ class Untracked:
                 self.pending.append(UnrecordedWrite(write, tracked, node_of(tensor)))
 
     def used(
-        self,
-        inputs: list[torch.Tensor],
-        results: list[torch.Tensor],
-        top: ActiveCall | None,
-        graph: Graph,
-        place: Place,
-        step: int,
+        self, inputs: list[torch.Tensor], results: list[torch.Tensor], top: ActiveCall | None, place: Place, step: int
     ) -> None:
         """Process an operation with recorded results, or in a custom Function, which autograd records as a single node."""
         records = torch.is_grad_enabled()
@@ -73,9 +68,9 @@ class Untracked:
                 suspect.inside_custom = recorded is None
                 self.used_writes.append(suspect)
                 suspect.used_at = place
-                node = graph.of.get(node_of(recorded)) if recorded is not None else None
+                node = self._graph.of.get(node_of(recorded)) if recorded is not None else None
                 if node is not None:
-                    graph.mark_above(node, "untracked", step)
+                    self._graph.mark_above(node, "untracked", step)
                     suspect.used_by = node.name
 
 

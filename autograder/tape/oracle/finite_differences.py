@@ -241,12 +241,10 @@ class FiniteDifferences:
     """Derivatives of the losses of a program's backward calls: those in the first `seconds`. `each` is the duration of a run."""
 
     def __init__(self, runner: Runner, live: frozenset[int], seconds: float = math.inf):
-        self.runner, self.live = runner, live
-        self.nominal = NominalRun()
-        # Tensors with a `grad_fn` keep their dtype, because their graph was recorded in it.
-        self.outside = Snapshot(runner.program.roots, runner.program.space).tensors
+        self.runner = runner
+        self.nominal = NominalRun(live, Snapshot(runner.program.roots, runner.program.space).tensors)
         began = time.monotonic()
-        self._run(NominalReplay(self.nominal, live, self.outside, seconds=seconds))
+        self._run(NominalReplay(self.nominal, seconds=seconds))
         still = self._losses({})
         self.each = (time.monotonic() - began) / 2
         for loss, nominal in zip(still, self.nominal.losses, strict=True):
@@ -268,7 +266,7 @@ class FiniteDifferences:
             raise NotApplicable(Message("differences.raised|it raised {error} when it was repeated", error=name))
 
     def _losses(self, shift: dict[int, torch.Tensor]) -> list[float]:
-        replay = NominalReplay(self.nominal, self.live, self.outside, shift)
+        replay = NominalReplay(self.nominal, shift)
         self._run(replay)
         if len(replay.losses) != len(self.nominal.losses):
             raise NotApplicable(Message("run.different_paths|two runs of it take different paths"))

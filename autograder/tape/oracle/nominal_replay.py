@@ -40,6 +40,10 @@ class NotApplicable(Exception):
 class NominalRun:
     """The values of the first run."""
 
+    live: frozenset[int]  # numbers of the calls whose results are aliases of an unrecorded modification
+    # tensors that exist outside of the program; those with a `grad_fn` keep their dtype, because their graph was recorded
+    # in it
+    outside: Sequence[torch.Tensor] = ()
     results: dict[int, list[Any]] = field(default_factory=dict)  # results outside the graph, by number of the call
     # state of the generator, by number of the first call that can draw numbers from it
     random: dict[int, torch.Tensor] = field(default_factory=dict)
@@ -66,16 +70,9 @@ class NominalReplay(CallMode, Listener):
 
     keeps_graph = True  # the first run has already used it
 
-    def __init__(
-        self,
-        nominal: NominalRun,
-        live: frozenset[int],
-        outside: Sequence[torch.Tensor] = (),
-        shift: dict[int, torch.Tensor] | None = None,
-        seconds: float = math.inf,
-    ):
+    def __init__(self, nominal: NominalRun, shift: dict[int, torch.Tensor] | None = None, seconds: float = math.inf):
         super().__init__()
-        self.nominal, self.live, self.outside, self.shift = nominal, live, outside, shift
+        self.nominal, self.shift = nominal, shift
         self.first, self.ends = shift is None, time.monotonic() + seconds
         self.heavy = int(min(HEAVY, SHARE_OF_MEMORY * available_bytes()))
         self.event = -1
@@ -93,7 +90,7 @@ class NominalReplay(CallMode, Listener):
         hooks = own_hooks(_unrecorded_copy, lambda copy: copy)
         with ClonedSavesRun().around(program), hooks, replaced_apply(self._inside):
             if not self.first:
-                _widen(self.outside)  # restored when the run ends
+                _widen(self.nominal.outside)  # restored when the run ends
             with self, self.recorded_calls():  # as in the observed run, so that both count the same calls
                 yield
 
@@ -136,7 +133,7 @@ class NominalReplay(CallMode, Listener):
                 self._leaves(2 * event, inputs)
             result = func(*args, **kwargs)
             # aliases and values of a modification that autograd does not track
-            if event in self.live or any(id(tensor) in self.alive for tensor in inputs):
+            if event in self.nominal.live or any(id(tensor) in self.alive for tensor in inputs):
                 for tensor in tensors(result):
                     self.alive[id(tensor)] = tensor
             elif name and not self.inside:

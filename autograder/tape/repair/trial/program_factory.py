@@ -285,12 +285,11 @@ def factory_of_function(function: Callable[..., Any], names: dict[Any, Any] | No
         ProgramError: if the function has no Python code.
     """
     original, code = from_function(function, names=names), code_of(function)
-    if not original.source:
-        text = "search.no_source|explain did not search for a fix: the source text of {name} cannot be read."
-        return ProgramFactory(original, lambda _: original, Message(text, name=code.co_name))
     live = LiveFunctions(original.source, code.co_filename)
     if code not in live:
-        text = "search.old_source|explain did not search for a fix: the source text of {name} has changed since it was defined."
+        text = "search.no_source|explain did not search for a fix: the source text of {name} cannot be read."
+        if original.source:
+            text = "search.old_source|explain did not search for a fix: the source text of {name} has changed since it was defined."
         return ProgramFactory(original, lambda _: original, Message(text, name=code.co_name))
 
     def make(text: str) -> Program:
