@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from autograder.tape.internals.entry_points import frames_of, replaced
+from autograder.tape.internals.entry_points import frames_of, replaced, wrapping
 
 _FILES = ("/torch/_dynamo/", "/torch/_inductor/")
 _COMPILER = "torch._dynamo.eval_frame"  # imported by the first call of `torch.compile`
@@ -136,6 +137,13 @@ def _popped(count: int) -> list[TorchFunctionMode]:
     return [torch.overrides._pop_mode() for _ in range(max(count, 0))][::-1]
 
 
+class _CompiledCall(threading.local):
+    frame: int | None = None
+
+
+_compiled_call = _CompiledCall()
+
+
 @contextmanager
 def on_compiled_calls(entered: Callable[[], None], left: Callable[[], None]) -> Iterator[None]:
     """Make functions that `torch.compile` returned call `entered()` before they run and `left()` afterwards.
@@ -145,32 +153,14 @@ def on_compiled_calls(entered: Callable[[], None], left: Callable[[], None]) -> 
     callback during a compiled call; it uses the two functions that are replaced here (2.13 and 2.15). The first call of
     `torch.compile` imports it.
     """
-    with ExitStack() as stack:
 
-        def report_calls() -> None:
-            dynamo = sys.modules.get(_COMPILER)
-            for name in ("set_eval_frame", "_maybe_set_eval_frame"):
-                if hasattr(dynamo, name):
-                    stack.enter_context(replaced(dynamo, name, _reporting(getattr(dynamo, name), entered, left)))
+    def reporting(original: Callable[[Any], Any], callback: Any) -> Any:
+        """Set the callback, and report the outermost compiled call.
 
-        if _COMPILER in sys.modules:
-            report_calls()
-        else:
-            stack.enter_context(replaced(torch, "compile", _first(torch.compile, report_calls)))
-        yield
-
-
-def _reporting(
-    original: Callable[..., Any], entered: Callable[[], None], left: Callable[[], None]
-) -> Callable[..., Any]:
-    """Return a function that sets the callback and reports the outermost compiled call.
-
-    The same compiler frame begins and ends a call. Other code sets the callback in between: functions marked with
-    `torch.compiler.disable` do, and the compiler calls such functions itself.
-    """
-
-    def set_eval_frame(callback: Any) -> Any:
-        caller = sys._getframe(1)
+        The same compiler frame begins and ends a call. Other code sets the callback in between: functions marked with
+        `torch.compiler.disable` do, and the compiler calls such functions itself.
+        """
+        caller = sys._getframe(2)
         begins = callback is not None and callback is not False and caller.f_code.co_name != "__enter__"
         if begins and _compiled_call.frame is None:
             _compiled_call.frame = id(caller)
@@ -181,25 +171,23 @@ def _reporting(
             left()
         return prior
 
-    return set_eval_frame
+    with ExitStack() as stack:
 
+        @functools.cache  # only once
+        def report_calls() -> None:
+            dynamo = sys.modules.get(_COMPILER)
+            for name in ("set_eval_frame", "_maybe_set_eval_frame"):
+                if hasattr(dynamo, name):
+                    stack.enter_context(wrapping(dynamo, name, reporting))
 
-class _CompiledCall(threading.local):
-    frame: int | None = None
+        def compiling(compile_: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            import torch._dynamo.eval_frame  # noqa: F401
 
+            report_calls()
+            return compile_(*args, **kwargs)
 
-_compiled_call = _CompiledCall()
-
-
-def _first(compile_: Callable[..., Any], then: Callable[[], None]) -> Callable[..., Any]:
-    """Return a `torch.compile` that calls `then()` once, after the import of the compiler."""
-    waiting = [then]
-
-    def compiling(*args: Any, **kwargs: Any) -> Any:
-        import torch._dynamo.eval_frame  # noqa: F401
-
-        while waiting:
-            waiting.pop()()
-        return compile_(*args, **kwargs)
-
-    return compiling
+        if _COMPILER in sys.modules:
+            report_calls()
+        else:
+            stack.enter_context(wrapping(torch, "compile", compiling))
+        yield

@@ -170,23 +170,17 @@ class OptimizerSteps:
         self.frozen |= {tracked.id for tensor, tracked in parameters if not tensor.requires_grad}
         gone, used = {target.id for target in before}, {id(tensor) for tensor, _ in parameters}
         self.filled = {key: leaf for key, leaf in self.filled.items() if key not in gone and id(leaf.ref()) not in used}
-        self._find_doubled(now, before, calls, here, used)
+        # An optimizer with the same parameters, whose step comes before this one, after the same backward call or in turn.
+        last = self.calls[-1] if self.calls and self.running_at is None else None
+        self.running_at = here
+        is_same = last is not None and {leaf.id for leaf in last[1]} == {leaf.id for leaf in now}
+        if last and is_same and self.doubled_at is None and last[1] is not before and (last[0] == calls or before):
+            self.doubled_at, self._doubled, self._searched, self._passes = here, used, set(), 0
         self._stepped[id(optimizer)] = now
         self.idle.begin(optimizer, parameters, here)
         self._find_unoptimized(here)
         self.calls.append((calls, now))
         self._rounds = self._rounds_before = self._rounds + 1
-
-    def _find_doubled(
-        self, now: list[TrackedTensor], before: list[TrackedTensor], calls: int, here: Place, used: set[int]
-    ) -> None:
-        """Compare a step's parameters with those of another optimizer's step before it, after the same backward call or in turn."""
-        last = self.calls[-1] if self.calls and self.running_at is None else None
-        self.running_at = here
-        if last is None or last[1] is before or (last[0] != calls and not before) or self.doubled_at is not None:
-            return
-        if {leaf.id for leaf in last[1]} == {leaf.id for leaf in now}:
-            self.doubled_at, self._doubled, self._searched, self._passes = here, used, set(), 0
 
     def end_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Process the end of a step."""

@@ -61,7 +61,7 @@ class ClonedSavesRun(Listener):
             # Each saved tensor already has the hooks of this run, and PyTorch allows only one pair.
             entry_points.replaced(torch.autograd.SavedTensor, "register_hooks", lambda *_: None),
             entry_points.replaced_apply(self._with_copies),
-            entry_points.replaced(torch.Tensor, "register_hook", _register_with_copy), self.buffers, in_new_threads(self._thread),
+            entry_points.wrapping(torch.Tensor, "register_hook", _register_with_copy), self.buffers, in_new_threads(self._thread),
         ):  # fmt: skip
             yield
 
@@ -291,7 +291,7 @@ def _restore(node: weakref.ref[Any], name: str, kept: torch.Tensor, *_: object) 
         setattr(node(), name, kept)
 
 
-def _register_with_copy(tensor: torch.Tensor, hook: Any) -> Any:
+def _register_with_copy(register: Callable[..., Any], tensor: torch.Tensor, hook: Any) -> Any:
     leaf = tensor.is_leaf
 
     def on_a_copy(gradient: Any) -> Any:
@@ -301,7 +301,4 @@ def _register_with_copy(tensor: torch.Tensor, hook: Any) -> Any:
         # `Tensor.register_hook`, PyTorch 2.13). On a leaf, programs do it to mask `.grad`; elsewhere it is a mistake.
         return copy if returned is None and leaf else returned
 
-    return _REGISTER(tensor, on_a_copy)
-
-
-_REGISTER = torch.Tensor.register_hook
+    return register(tensor, on_a_copy)
