@@ -197,8 +197,8 @@ def _constant(state: RunState, call: StartedBackward, first: EarlierGradient, ta
 
 def _first_derivative(state: RunState, call: StartedBackward, first: EarlierGradient) -> dict[str, object]:
     """Return the values of a text on the gradient that an earlier call computed: its name, and the place of that call."""
-    slope = name_of(state, [first.gradient], Message("target.gradient|the gradient"))
-    return {"slope": slope, "earlier": _of_line(first.call.place, call.place)}
+    gradient = name_of(state, [first.gradient], Message("target.gradient|the gradient"))
+    return {"slope": gradient, "earlier": _of_line(first.call.place, call.place)}
 
 
 def _of_line(place: Place, other: Place) -> str:

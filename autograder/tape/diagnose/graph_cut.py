@@ -244,7 +244,7 @@ def _penalties(evidence: Evidence) -> Iterator[GraphFault]:
                 "cut.penalty|it computes {slope} without a graph, so the number that {place} adds to a loss, which is "
                 "computed from it, does not change the loss's gradient."
             )
-            yield _slope_fault(state, place, effect, earlier, added)
+            yield _constant_gradient(state, place, effect, earlier, added)
 
 
 def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:
@@ -264,7 +264,7 @@ def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:
                 "cut.derivative|it computes {slope} without a graph, so {place}, where a loss is computed from it, gets no "
                 "gradient through this derivative."
             )
-            yield _slope_fault(state, place, effect, earlier, added)
+            yield _constant_gradient(state, place, effect, earlier, added)
 
 
 def _constant_steps(evidence: Evidence) -> Iterator[GraphFault]:
@@ -292,11 +292,13 @@ def _constant_steps(evidence: Evidence) -> Iterator[GraphFault]:
             )  # fmt: skip
 
 
-def _slope_fault(state: RunState, place: Place, effect: str, earlier: EarlierGradient, added: Place) -> GraphFault:
+def _constant_gradient(
+    state: RunState, place: Place, effect: str, earlier: EarlierGradient, added: Place
+) -> GraphFault:
     """Return the fault of an `autograd.grad` call without a graph, whose result the line `added` uses in a loss."""
-    slope = name_of(state, [earlier.gradient], Message("target.gradient|the gradient"))
+    gradient = name_of(state, [earlier.gradient], Message("target.gradient|the gradient"))
     change = "target.graph|Pass create_graph=True here."
-    return graph_cut.at(place, effect, change, slope=slope, place=line_of(added, place.file))
+    return graph_cut.at(place, effect, change, slope=gradient, place=line_of(added, place.file))
 
 
 def _samples(evidence: Evidence) -> Iterator[GraphFault]:

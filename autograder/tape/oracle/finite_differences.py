@@ -95,8 +95,8 @@ def examine_twice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> Der
     def gradient(*values: Tensor) -> list[Tensor]:
         leaves = [value if value.requires_grad else value.clone().requires_grad_() for value in values]
         points, ways = leaves[: len(inputs)], leaves[len(inputs) :]
-        slopes = torch.autograd.grad(_outputs(function, points), points, ways, create_graph=True, allow_unused=True)
-        return [derivative for derivative in slopes if derivative is not None]
+        gradients = torch.autograd.grad(_outputs(function, points), points, ways, create_graph=True, allow_unused=True)
+        return [gradient for gradient in gradients if gradient is not None]
 
     return examine(gradient, [*inputs, *weights])
 
@@ -338,7 +338,7 @@ class FiniteDifferences:
     def _trust(self, pairs: list[tuple[float, float]], directions: dict[int, torch.Tensor]) -> None:
         """Raise NotApplicable if a derivative depends on the step size."""
         finer = zip(pairs, self.derivatives(directions, STEP / 10), strict=True)
-        if any(abs(slope - fine) > 10 * AGREE * max(1e-3, abs(slope)) for (slope, _), fine in finer):
+        if any(abs(value - fine) > 10 * AGREE * max(1e-3, abs(value)) for (value, _), fine in finer):
             raise NotApplicable(Message("differences.kink|its loss has a kink or a jump here"))
 
     def true(self, leaf: int) -> list[torch.Tensor]:

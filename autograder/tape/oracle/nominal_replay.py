@@ -267,8 +267,8 @@ class NominalReplay(CallMode, Listener):
             None if root.numel() == 1 and not root.is_complex() and float(weight) == 1.0 else weight
             for root, weight in zip(call.roots, weights, strict=True)
         ]
-        slopes = torch.autograd.grad(call.roots, [*known.values()], handed, retain_graph=True, allow_unused=True)
-        gradients = zip(known, slopes, strict=True)
+        computed = torch.autograd.grad(call.roots, [*known.values()], handed, retain_graph=True, allow_unused=True)
+        gradients = zip(known, computed, strict=True)
         return {index: gradient.detach().double() for index, gradient in gradients if gradient is not None}
 
     def after_backward(self, call: Backward) -> None:
