@@ -123,19 +123,19 @@ def _settle_forecasts(steps: tuple[schema.Step, ...], evidence: Evidence, verdic
 
 def _outcomes_of_calls(evidence: Evidence, verdict: Verdict) -> dict[int, Outcome | None]:
     """Return the outcome of the last backward call of each step; None where it is not known."""
-    known: dict[int, Outcome | None] = {}
+    outcomes: dict[int, Outcome | None] = {}
     ran = evidence.runs.plain.calls
     for number, seen in enumerate(evidence.state.backward_calls):
         is_last = number == len(ran) - 1 and verdict.outcome == "raises-backward"
         if is_last or (number < len(ran) and ran[number].error is not None):
-            known[seen.step] = "raises-backward"
+            outcomes[seen.step] = "raises-backward"
         elif verdict.outcome == "correct":
-            known[seen.step] = "correct"
+            outcomes[seen.step] = "correct"
         elif verdict.outcome == "silently-wrong" and number == evidence.wrong_call:
-            known[seen.step] = "silently-wrong"
+            outcomes[seen.step] = "silently-wrong"
         else:
-            known.setdefault(seen.step, None)
-    return known
+            outcomes.setdefault(seen.step, None)
+    return outcomes
 
 
 def _agreeing(

@@ -72,10 +72,10 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
 def _from_parameters(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the backward calls that start from a parameter of an optimizer, if others of its step never get a gradient."""
     state, flow = evidence.state, evidence.state.flow
-    known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen
+    accounted_for = flow.accounted_for
     for call in {call.place: call for call in flow.calls if not (call.has_graph or call.asked)}.values():
         steps = {flow.updated_at[root.id] for root in call.roots if root.leaf and root.id in flow.optimized}
-        without = [leaf for number, leaf in flow.optimized.items() if number not in known]
+        without = [leaf for number, leaf in flow.optimized.items() if number not in accounted_for]
         if lost := [leaf for leaf in without if flow.updated_at[leaf.id] in steps]:
             yield graph_cut.about(
                 state, lost, call.place,
@@ -105,9 +105,8 @@ def _last_cut(state: RunState, before: Place) -> Cut | None:
 def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that cut off parameters of an optimizer that no backward reached."""
     state, flow = evidence.state, evidence.state.flow
-    given = (leaf.id for leaves in state.given.values() for leaf in leaves)
-    reached = {*flow.reached, *given, *flow.steps.trained, *flow.steps.frozen, *state.followers}
-    reached |= state.leaves_of_derivatives
+    given = {leaf.id for leaves in state.given.values() for leaf in leaves}
+    reached = flow.accounted_for | given | state.followers | state.leaves_of_derivatives
     elsewhere, empty = evidence.reached_elsewhere, evidence.recorded_steps(evidence.runs.left.without_gradient)
     reached |= {number for number, step in empty.items() if step.is_updated}
     held = {number: leaf for number, leaf in flow.optimized.items() if flow.calls and number not in reached}
@@ -273,12 +272,13 @@ def _constant_steps(evidence: Evidence) -> Iterator[GraphFault]:
     An update of copies that is computed from such a gradient, as in meta learning, is constant for backward.
     """
     state, flow, elsewhere = evidence.state, evidence.state.flow, evidence.reached_elsewhere
-    known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen
+    accounted_for = flow.accounted_for
     for call in flow.calls:
         earlier = call.of
         if earlier is None or not earlier.call.asked or earlier.call.creates_graph:
             continue
-        below = state.graph.leaves_below(earlier.call.nodes) - known - {target.id for target in earlier.call.asked}
+        others = accounted_for.union(target.id for target in earlier.call.asked)
+        below = state.graph.leaves_below(earlier.call.nodes) - others
         missing = [leaf for number, leaf in sorted(flow.optimized.items()) if number in below]
         if missing and all(leaf.shape not in elsewhere for leaf in missing):
             place = earlier.call.place
@@ -324,8 +324,8 @@ def _is_scored(state: RunState, cut: Cut) -> bool:
     """Return whether drawn values are combined with values of their distribution, as a log probability by hand does."""
     drawn_from = [state.graph.leaves_below([node]) for _, node in cut.sources.values()]
     beside = (other for node, *_ in cut.uses if node is not None for other in state.graph.nodes[node].inputs)
-    known = [state.graph.leaves_below([other]) for other in set(beside)]
-    return any(leaves and leaves <= others for leaves in drawn_from for others in known)
+    beside_leaves = [state.graph.leaves_below([other]) for other in set(beside)]
+    return any(leaves and leaves <= others for leaves in drawn_from for others in beside_leaves)
 
 
 def _detached_terms(evidence: Evidence) -> Iterator[GraphFault]:

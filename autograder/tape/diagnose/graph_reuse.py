@@ -150,12 +150,12 @@ def _carried_fault(
     """Return the fault of a loop: the value that an iteration passes to the next, which need not be the shared node itself."""
     carried = shared if effect == STALE else _carried_node(state, shared) or shared
     name = _name_of_node(state, carried)
-    known = variables_at(state, carried.place.file, carried.place.line)
+    names = variables_at(state, carried.place.file, carried.place.line)
     change = "backward.compute_in_round|Compute it again in each iteration, or detach it before the next one."
     rounds = sum(step.place == carried.place for step in state.finished_steps)
     if effect == STALE and rounds == 1:
         change = "backward.compute_before_each|Compute it again before each backward."
-    elif re.fullmatch(r"[\w.]+", name) and name.partition(".")[0] in known and not _is_bound_anew(state, carried):
+    elif re.fullmatch(r"[\w.]+", name) and name.partition(".")[0] in names and not _is_bound_anew(state, carried):
         change = (
             "backward.compute_or_detach|Compute it again in each iteration, or cut its history before the next one: "
             "`{name} = {name}.detach()`."
@@ -231,6 +231,6 @@ def _name_of_node(state: RunState, node: GraphNode) -> str:
 
 def _youngest_shared(state: RunState, call: StartedBackward, before: list[StartedBackward]) -> GraphNode | None:
     """Return the newest node of a call that an earlier call also visited."""
-    known = set[int]().union(*(earlier.graph.visited for earlier in before))
-    shared = [number for number in known.intersection(call.graph.visited) if state.graph.nodes[number].inputs]
+    visited = set[int]().union(*(earlier.graph.visited for earlier in before))
+    shared = [number for number in visited.intersection(call.graph.visited) if state.graph.nodes[number].inputs]
     return state.graph.nodes[max(shared)] if shared else None

@@ -38,10 +38,10 @@ def without_a_loss(evidence: Evidence) -> Iterator[GraphFault]:
     explained = {new.id for _, new in flow.steps.replaced}
     explained |= {number for cut in flow.cuts.all.values() for number in state.leaves_above(cut)}
     explained |= {leaf.id for leaves in state.given.values() for leaf in leaves}
-    known = flow.reached.keys() | flow.steps.trained | flow.steps.frozen | explained | state.leaves_of_derivatives
+    explained |= flow.accounted_for | state.leaves_of_derivatives
     places: dict[Place, list[TrackedTensor]] = {}
     for number, (place, tracked) in flow.steps.used.items():
-        if number in flow.optimized and number not in known and tracked.shape not in elsewhere:
+        if number in flow.optimized and number not in explained and tracked.shape not in elsewhere:
             places.setdefault(place, []).append(tracked)
     foreign = _names_of_foreign(evidence) if places else set()
     for place, tensors in places.items():
@@ -152,8 +152,8 @@ def _unfrozen(evidence: Evidence) -> Iterator[GraphFault]:
     lines = evidence.lines_with(_UNFREEZES)
     if not lines or evidence.runs.excerpt is not None:
         return
-    known = flow.optimized.keys() | steps.unoptimized.keys() | _used_otherwise(evidence)
-    unused = [leaf for number, leaf in flow.reached.items() if number not in known and leaf.parameter]
+    handled = flow.optimized.keys() | steps.unoptimized.keys() | _used_otherwise(evidence)
+    unused = [leaf for number, leaf in flow.reached.items() if number not in handled and leaf.parameter]
     late = [leaf for leaf in unused if steps.is_filled_late(leaf)]
     if late:
         yield unoptimized_gradient.about(

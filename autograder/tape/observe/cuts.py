@@ -175,9 +175,9 @@ class Cuts:
         if cut.place == here and returns_python_values(result) and not _is_array(result):
             self.all.setdefault((here, name), Cut(here, name, cut.sources))
         self._mark(self._as_array(cut, here) if _is_array(result) else cut, results, result)
-        known = [self._behind[source.id] for source in sources if source.id in self._behind]
-        if known and len(known) == sum(source.id in self._of_value for source in sources):
-            self._behind |= dict.fromkeys((tracked.id for _, tracked in results), frozenset[int]().union(*known))
+        layers = [self._behind[source.id] for source in sources if source.id in self._behind]
+        if layers and len(layers) == sum(source.id in self._of_value for source in sources):
+            self._behind |= dict.fromkeys((tracked.id for _, tracked in results), frozenset[int]().union(*layers))
 
     def use(self, sources: list[TrackedTensor], numbers: Iterable[float], here: Place, node: int | None) -> None:
         """Process a computation with a graph, which may use values that left it. `node` is the node of its result."""

@@ -77,8 +77,8 @@ class BackwardCall:
         """Return the forecast of this backward after an earlier step."""
         if self.refused:
             return Forecast("raises-backward")
-        known = [save for save in self.invalid if save.since is not None and save.since <= step]
-        worst = [save for save in known if save.stale] or known
+        invalid = [save for save in self.invalid if save.since is not None and save.since <= step]
+        worst = [save for save in invalid if save.stale] or invalid
         if not worst:
             wrong_since = self.wrong_since is not None and self.wrong_since <= step
             return Forecast("silently-wrong" if wrong_since else "correct")
@@ -93,15 +93,15 @@ def forecast(roots: list[GraphNode | None], *, rooted: bool = False) -> Forecast
     """Return the forecast of a backward from these nodes, or None without nodes. `rooted` means that it is starting."""
     if not roots:
         return None
-    known = [root for root in roots if root is not None]
-    refused = [root.refused for root in known if root.refused and root.refused.stale]
+    nodes = [root for root in roots if root is not None]
+    refused = [root.refused for root in nodes if root.refused and root.refused.stale]
     if refused:
         return Forecast("raises-backward", tuple(k.record_id for k in refused if k.record_id is not None))
-    if rooted and (len(known) < len(roots) or any(root.freed for root in known)):
+    if rooted and (len(nodes) < len(roots) or any(root.freed for root in nodes)):
         return Forecast("raises-backward")
-    corrupted = [root.corrupted for root in known if root.corrupted]
+    corrupted = [root.corrupted for root in nodes if root.corrupted]
     if corrupted:
         return Forecast("silently-wrong", tuple(k.record_id for k in corrupted if k.record_id is not None))
-    if any(root.untracked is not None for root in known):
+    if any(root.untracked is not None for root in nodes):
         return Forecast("silently-wrong")
     return Forecast("correct")

@@ -117,6 +117,11 @@ class GradientFlow:
         self.derivatives: dict[Place, tuple[EarlierGradient, TrackedTensor, Place, int]] = {}
         self.earlier: dict[int, EarlierGradient] = {}  # by id of a value, a gradient that it was computed from
 
+    @property
+    def accounted_for(self) -> set[int]:
+        """The ids of the leaves that a backward reached, that had a gradient at a step, or that are frozen."""
+        return self.reached.keys() | self.steps.trained | self.steps.frozen
+
     def begin_call(self, name: str, inputs: list[TrackedTensor], here: Place) -> None:
         """Process the start of a function call."""
         self.last_call = name, inputs, here
@@ -200,8 +205,8 @@ class GradientFlow:
             call = self.calls[-1]
             targets = sources if len(sources) == 1 else call.asked
             for (_, tracked), target in zip(results, targets, strict=False):
-                known = target if len(targets) == len(results) else None
-                self.earlier.setdefault(tracked.id, EarlierGradient(tracked, call, known))
+                asked = target if len(targets) == len(results) else None
+                self.earlier.setdefault(tracked.id, EarlierGradient(tracked, call, asked))
         elif torch.is_grad_enabled() and name != "detach" and (earlier := self._earlier_of(sources)) is not None:
             # A parameter that a step updates is not a function of its gradient.
             self.earlier |= {tracked.id: earlier for _, tracked in results if not tracked.leaf}
@@ -209,10 +214,10 @@ class GradientFlow:
     def _follow_update(self, name: str, sources: list[TrackedTensor], results: list[Any]) -> None:
         """Note the values that are computed from a `.grad`, recorded or not, and the memory that one is written into."""
         is_read = name == "grad" and len(sources) == 1
-        known = [source.id in self._of_gradient for source in sources]
-        if is_read or any(known):
+        of_gradient = [source.id in self._of_gradient for source in sources]
+        if is_read or any(of_gradient):
             self._of_gradient |= {tracked.id for _, tracked in results if not tracked.leaf}
-        if any(known[1:]):
+        if any(of_gradient[1:]):
             self._gradient_into.add(sources[0].memory)
 
     def add_new_leaf(self, leaf: TrackedTensor, here: Place) -> None:

@@ -197,9 +197,9 @@ class LeftGradients:
         for leaf in call.targets:
             if leaf.is_leaf:
                 earlier = self._inside.get(id(leaf), [])
-                left = self._left.get(leaf)
+                content = self._left.get(leaf)
                 # A program that changes such a gradient itself, as `p.grad.neg_()`, uses the sum.
-                is_changed = leaf.grad is not None and left not in (None, fingerprint(leaf.grad))
+                is_changed = leaf.grad is not None and content not in (None, fingerprint(leaf.grad))
                 is_new = is_changed or is_empty(leaf.grad)
                 # Gradients of another line, as of an attack, are for another use.
                 is_cleared = is_new and earlier and earlier[-1] >= self._first_after_step
@@ -230,8 +230,8 @@ class LeftGradients:
             self._is_inside = True
             parameters = [leaf for group in optimizer.param_groups for leaf in group.get("params", ())]
             filled = [id(leaf) for leaf in parameters if leaf.grad is not None]
-            for leaf, left in list(self._left.items()):
-                if left is None and leaf.grad is not None and id(leaf) not in filled:
+            for leaf, content in list(self._left.items()):
+                if content is None and leaf.grad is not None and id(leaf) not in filled:
                     self._left[leaf] = fingerprint(leaf.grad)
             self._note_first_steps(parameters)
             self._note_without_step()
@@ -319,11 +319,11 @@ class LeftGradients:
     def _add(self, leaf: int, first: int, last: int) -> None:
         second, update = self._calls[last], self.program.here()
         used = self._uses[first].place if first in self._uses else None
-        left = LeftGradient(self._calls[first], used, second, update)
-        left = self.found.setdefault(second, left)
-        name = names_in(list(self.program.frames())[::-1]).get(leaf) if left.update == update else None
-        if name is not None and name not in left.names:
-            left.names.append(name)
+        entry = LeftGradient(self._calls[first], used, second, update)
+        entry = self.found.setdefault(second, entry)
+        name = names_in(list(self.program.frames())[::-1]).get(leaf) if entry.update == update else None
+        if name is not None and name not in entry.names:
+            entry.names.append(name)
 
 
 @dataclass(eq=False)

@@ -32,14 +32,14 @@ def kept_by(
         tensor, read = member.data, partial(_raw, node, name)
         if tensor is tensor_fields.STALE:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
             tensor = tensor_fields.unchecked(node, name, near)
-            read = partial(lambda kept: kept, tensor)
+            read = partial(lambda value: value, tensor)
         if isinstance(tensor, torch.Tensor):
             yield name, read, member.unpack_hook is None, False
     if isinstance(node, torch.autograd.function.BackwardCFunction):
         for name, value in list(vars(node).items()):
             is_plain = isinstance(value, torch.Tensor | list | tuple | dict)
             for path, tensor in tensors_in(value, f"ctx.{name}", 1) if is_plain else ():
-                yield path, partial(lambda kept: kept, tensor), False, True
+                yield path, partial(lambda value: value, tensor), False, True
 
 
 def _members(node: Any) -> Iterator[tuple[str, Any]]:
@@ -102,9 +102,9 @@ class Links:
     ) -> TrackedTensor:
         """Return the tracked data of a tensor, which is added to the table if it is new."""
         state = self.state
-        known = state.tensors.get(tensor)
-        if known is not None:
-            return known
+        tracked_before = state.tensors.get(tensor)
+        if tracked_before is not None:
+            return tracked_before
         count = len(state.tensors.all)
         tracked = state.tensors.add(tensor, by, sources)
         for new in state.tensors.all[count:]:
@@ -125,18 +125,18 @@ class Links:
             tracked.node = None
             return
         self.watcher.reach(tracked.memory)
-        known = state.graph.of.get(node)
-        if known is None:
+        graph_node = state.graph.of.get(node)
+        if graph_node is None:
             if state.graph.saved_bytes > state.graph.limit or self.watcher.has_many_foreign:
                 state.graph.sweep([tracked.node for tracked in state.tensors.of.values() if tracked.node is not None])
                 self.watcher.forget_released()
             for new in state.graph.grow(node, state.here(), state.scope(), state.steps):
                 self._new_node(new, tracked if new.node is node else None, sources)
-            known = state.graph.of[node]
-            known.tensor = tracked.id
-            state.roots.add(known, tracked)
-        if tracked.node != known.id:
-            tracked.node = known.id
+            graph_node = state.graph.of[node]
+            graph_node.tensor = tracked.id
+            state.roots.add(graph_node, tracked)
+        if tracked.node != graph_node.id:
+            tracked.node = graph_node.id
             state.thread.step.touch(tracked)
 
     def _new_node(self, node: GraphNode, made: TrackedTensor | None, sources: tuple[TrackedTensor, ...]) -> None:

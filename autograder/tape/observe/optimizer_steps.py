@@ -66,12 +66,12 @@ class IdleSteps:
             self.found[id(optimizer)] = None
             return
         groups = [(leaf, float(group.get("lr", 1))) for group in optimizer.param_groups for leaf in group["params"]]
-        given = [(tensor, rate) for tensor, rate in groups if not is_empty(tensor.grad)]
+        filled = [(tensor, rate) for tensor, rate in groups if not is_empty(tensor.grad)]
         steps = self.found.setdefault(id(optimizer), [])
-        if given and steps is not None and not _has_converged(optimizer):
+        if filled and steps is not None and not _has_converged(optimizer):
             asked = [tracked for tensor, tracked in parameters if not is_empty(tensor.grad)]
-            has_rate = any(rate for _, rate in given)
-            is_rounded = has_rate and all(_is_rounded(*pair) for pair in given)
+            has_rate = any(rate for _, rate in filled)
+            is_rounded = has_rate and all(_is_rounded(*pair) for pair in filled)
             steps.append(IdleStep(self._computed_at or here, asked, has_rate, is_rounded))
 
 
@@ -120,14 +120,14 @@ class OptimizerSteps:
         if name not in _ATTRIBUTES and len(results) == 1:
             self.idle.compute(here)
         if name in _OVERWRITES and len(sources) > 1:
-            changed, given = [sources[0]], sources[1:]
+            written, read = [sources[0]], sources[1:]
         else:
-            changed, given = results, sources
+            written, read = results, sources
         is_random = _is_random(name) is not None
-        for tensor in () if is_random else given:
+        for tensor in () if is_random else read:
             is_random = is_random or tensor.memory in self._random
         change = self._random.add if is_random else self._random.discard
-        for tensor in changed:
+        for tensor in written:
             change(tensor.memory)
 
     def note_read(self, leaf: TrackedTensor) -> None:

@@ -194,12 +194,12 @@ class Statements:
 
     def _is_followed(self, code: CodeType) -> bool:
         """Return whether a code object belongs to the user and runs statements. The body of a class only declares."""
-        known = self._owned.get(id(code))  # its hash takes longer, because it depends on all constants
-        if known is None:
+        entry = self._owned.get(id(code))  # its hash takes longer, because it depends on all constants
+        if entry is None:
             body_of_class = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
             owned = self.program.owns(code.co_filename) and not body_of_class and code.co_name not in _BETWEEN
-            known = self._owned[id(code)] = code, owned
-        return known[1]
+            entry = self._owned[id(code)] = code, owned
+        return entry[1]
 
     def _starts_in(self, file: str) -> dict[int, tuple[int, bool]]:
         if file not in self._starts:

@@ -48,8 +48,8 @@ class Variables:
 
     def read(self, active_call: ActiveCall) -> None:
         """Record the changes in a frame: variables, and tensors that were modified or linked without a function call."""
-        known = self._known(active_call)
-        if known is None:
+        before = self._known(active_call)
+        if before is None:
             return
         now: dict[str, int] = {}
         rebound: set[str] = set()
@@ -74,22 +74,22 @@ class Variables:
                 renamed.add(tracked.id)
                 name = path_from_outside(name, tensor, self.state.statements.frames)
                 tracked.name, tracked.name_depth = name, active_call.depth
-        self._tell(known, now)
+        self._tell(before, now)
 
-    def _tell(self, known: dict[str, int], now: dict[str, int]) -> None:
-        gone = [name for name in known if name not in now and "." not in name]
-        changes = {name: tracked for name, tracked in now.items() if known.get(name) != tracked} | dict.fromkeys(gone)
+    def _tell(self, before: dict[str, int], now: dict[str, int]) -> None:
+        gone = [name for name in before if name not in now and "." not in name]
+        changes = {name: tracked for name, tracked in now.items() if before.get(name) != tracked} | dict.fromkeys(gone)
         self.state.thread.step.names += [NameChange(*change) for change in changes.items()]
-        known.update(now)
+        before.update(now)
         for name in gone:
-            del known[name]
+            del before[name]
 
     def _known(self, active_call: ActiveCall) -> dict[str, int] | None:
         """Return the previous variables of a frame, or None if it is not the innermost (a generator that was resumed)."""
         frames = self.state.thread.frames
         if self.is_innermost(active_call):
             return frames[-1][1]
-        if any(known is active_call for known, _ in frames):
+        if any(call is active_call for call, _ in frames):
             return None
         # A cell's last expression is a separate code object with the same variables.
         same = frames and frames[-1][0].frame.f_locals is active_call.frame.f_locals

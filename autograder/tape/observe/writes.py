@@ -115,10 +115,10 @@ class Writes:
         self, tracked: TrackedTensor, operation: str, version: int | None, interval: Interval | None = None
     ) -> None:
         memory = tracked.memory
-        known = memory.content is not None and memory.alive()
-        if known and interval is None:
+        has_content = memory.content is not None and memory.alive()
+        if has_content and interval is None:
             interval = memory.look()
-        changed = interval is not None or not known
+        changed = interval is not None or not has_content
         interval = interval or (tracked.start, tracked.stop)
         refused = self._stale(tracked, version)
         self.note(memory, interval, operation, tracked, (tracked.counter.id,), changed, refused)

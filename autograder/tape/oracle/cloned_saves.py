@@ -273,10 +273,10 @@ def _copies(gradients: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(None if gradient is None else gradient.clone() for gradient in gradients)
 
 
-def _renew(node: weakref.ref[Any], name: str, given: torch.Tensor, kept: torch.Tensor, *_: object) -> None:
+def _renew(node: weakref.ref[Any], name: str, copy_given: torch.Tensor, values: torch.Tensor, *_: object) -> None:
     """Restore the values of a tensor on ctx, which an earlier run of the backward may have modified."""
-    if getattr(node(), name, None) is given:
-        given.detach().copy_(kept)
+    if getattr(node(), name, None) is copy_given:
+        copy_given.detach().copy_(values)
 
 
 def _is_trained(value: object) -> bool:

@@ -103,16 +103,16 @@ class Gradients:
     @cached_property
     def of_target(self) -> dict[int, dict[int, torch.Tensor | None]]:
         """The gradients by target and call. A call has few, but a program that differentiates through its training has thousands."""
-        given: dict[int, dict[int, torch.Tensor | None]] = {}
+        by_target: dict[int, dict[int, torch.Tensor | None]] = {}
         for number, call in enumerate(self.calls):
             for target, gradient in call.items():
-                given.setdefault(target, {})[number] = gradient
-        return given
+                by_target.setdefault(target, {})[number] = gradient
+        return by_target
 
     def first_not_finite(self) -> int | None:
         """Return the index of the first backward with a gradient that contains nan or inf, or None if there is no such call."""
-        given = ((number, gradient) for number, call in enumerate(self.calls) for gradient in call.values())
-        return next((number for number, gradient in given if not (gradient is None or gradient.isfinite().all())), None)
+        pairs = ((number, gradient) for number, call in enumerate(self.calls) for gradient in call.values())
+        return next((number for number, gradient in pairs if not (gradient is None or gradient.isfinite().all())), None)
 
     def first_difference(self, true: Gradients, limit: float) -> int | None:
         """Return the index of the first backward whose gradients differ by more than `limit` (relative), or None."""
@@ -122,19 +122,19 @@ class Gradients:
 
 def gradients_of(run: Run) -> Gradients:
     """Return the gradients of a run. Targets are in order of first appearance."""
-    left, index = Gradients(dict(_returned(run.returned))), {}
+    gradients, index = Gradients(dict(_returned(run.returned))), {}
     shared = _shared_by_threads(run)
     for call in run.calls:
         for target, key in zip(call.numbers, call.keys, strict=True):
             if target not in index:
-                index[target] = len(left.targets)
-                left.targets.append(target)
-                left.keys.append(key)
-        left.names |= call.names
-        given = zip(call.numbers, call.gradients, strict=False)
-        left.calls.append({index[t]: run.final.get(t) if t in shared else g for t, g in given})
-    left.final = [run.final.get(target) for target in left.targets]
-    return left
+                index[target] = len(gradients.targets)
+                gradients.targets.append(target)
+                gradients.keys.append(key)
+        gradients.names |= call.names
+        computed = zip(call.numbers, call.gradients, strict=False)
+        gradients.calls.append({index[t]: run.final.get(t) if t in shared else g for t, g in computed})
+    gradients.final = [run.final.get(target) for target in gradients.targets]
+    return gradients
 
 
 def _shared_by_threads(run: Run) -> set[int]:

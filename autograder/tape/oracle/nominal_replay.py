@@ -244,8 +244,8 @@ class NominalReplay(CallMode, Listener):
 
     def before_backward(self, call: Backward) -> None:
         """Compute the loss, and in the runs without a shift the gradients of the graph."""
-        given = zip(call.roots, call.weights, strict=True)
-        weights = [torch.ones_like(root) if weight is None else weight for root, weight in given]
+        pairs = zip(call.roots, call.weights, strict=True)
+        weights = [torch.ones_like(root) if weight is None else weight for root, weight in pairs]
         products = (root.detach().double() * weight.double() for root, weight in zip(call.roots, weights, strict=True))
         loss = sum(float(product.sum()) for product in products)
         (self.nominal.losses if self.first else self.losses).append(loss)
@@ -258,8 +258,8 @@ class NominalReplay(CallMode, Listener):
         self.creates_graph = call.creates_graph
 
     def _graph_gradients(self, call: Backward, weights: list[torch.Tensor]) -> dict[int, torch.Tensor]:
-        known = {self.known[id(target)]: target for target in call.targets if id(target) in self.known}
-        if not known:
+        targets = {self.known[id(target)]: target for target in call.targets if id(target) in self.known}
+        if not targets:
             return {}
         # Replace a weight of one with None, PyTorch's default for a scalar: for other weights PyTorch compares shapes,
         # and for that imports sympy (2.13), which takes 0.4 s.
@@ -267,8 +267,8 @@ class NominalReplay(CallMode, Listener):
             None if root.numel() == 1 and not root.is_complex() and float(weight) == 1.0 else weight
             for root, weight in zip(call.roots, weights, strict=True)
         ]
-        computed = torch.autograd.grad(call.roots, [*known.values()], handed, retain_graph=True, allow_unused=True)
-        gradients = zip(known, computed, strict=True)
+        computed = torch.autograd.grad(call.roots, [*targets.values()], handed, retain_graph=True, allow_unused=True)
+        gradients = zip(targets, computed, strict=True)
         return {index: gradient.detach().double() for index, gradient in gradients if gradient is not None}
 
     def after_backward(self, call: Backward) -> None:

@@ -86,24 +86,24 @@ class _CustomCalls(Listener):
 
     def _noting(self, apply: Any, function: Any, *arguments: Any) -> Any:
         numbers = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
-        known = sum(called is function for called, _ in self.calls)
-        if known < CALLS and sum(tensor.numel() for tensor in numbers) <= LARGEST:
+        count = sum(called is function for called, _ in self.calls)
+        if count < CALLS and sum(tensor.numel() for tensor in numbers) <= LARGEST:
             self.calls.append((function, tuple(in_double(argument) for argument in arguments)))
         return apply(function, *arguments)
 
 
-def _examined(function: Any, given: tuple[Any, ...], examined: Examination) -> DerivativeAnswer:
-    tensors = ((place, value) for place, value in enumerate(given) if isinstance(value, torch.Tensor))
+def _examined(function: Any, inputs: tuple[Any, ...], examined: Examination) -> DerivativeAnswer:
+    tensors = ((place, value) for place, value in enumerate(inputs) if isinstance(value, torch.Tensor))
     varied = [place for place, tensor in tensors if tensor.requires_grad]
 
     def alone(*values: torch.Tensor) -> Any:
-        arguments = list(given)
+        arguments = list(inputs)
         for place, value in zip(varied, values, strict=True):
             arguments[place] = value.clone()  # the forward may modify its argument in place
         return function.apply(*arguments)
 
-    containers = [(argument, argument.copy()) for argument in given if isinstance(argument, list | dict)]
-    answer = examined(alone, [given[place] for place in varied]) if varied else DerivativeAnswer("derivative")
+    containers = [(argument, argument.copy()) for argument in inputs if isinstance(argument, list | dict)]
+    answer = examined(alone, [inputs[place] for place in varied]) if varied else DerivativeAnswer("derivative")
     # A function that changes a container, such as a stack of outputs, depends on the calls before it.
     is_changed = any(not same_items(argument, before) for argument, before in containers)
     return DerivativeAnswer("unknown") if is_changed else answer

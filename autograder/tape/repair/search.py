@@ -189,9 +189,9 @@ class Search:
         for failed in self.failing[:PAIRED]:
             if self.is_almost_late():
                 return []
-            known = len(self.changing)
+            count = len(self.changing)
             fixes = self.find(failed.text, self.verdict_of(failed.text))
-            self.changing[known:] = [join(failed, repair) for repair in self.changing[known:]]
+            self.changing[count:] = [join(failed, repair) for repair in self.changing[count:]]
             if fixes:
                 return [join(failed, repair) for repair in fixes]
         return []
@@ -318,8 +318,8 @@ def derivatives_answer(verdict: Verdict) -> str:
 
 def knows_gradients(verdict: Verdict) -> bool:
     """Return whether a verdict knows a correct gradient, unless finite differences did not have to give it."""
-    known = any(gradient.true is not None or gradient.off is not None for gradient in verdict.gradients.values())
-    return known or derivatives_answer(verdict) != "not known"
+    has_gradient = any(gradient.true is not None or gradient.off is not None for gradient in verdict.gradients.values())
+    return has_gradient or derivatives_answer(verdict) != "not known"
 
 
 def right_derivatives(verdict: Verdict) -> dict[str, list[Any] | float]:

@@ -220,9 +220,9 @@ def _nest(call: Backward, roots: tuple[Any, ...], is_asked: bool) -> None:
 
 def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
     """Add targets to a call; the callers have paused the modes. The nested backward of a checkpoint fills recomputed leaves."""
-    known = {id(target) for target in call.targets}
+    present = {id(target) for target in call.targets}
     for target in targets:
-        if id(target) not in known:
+        if id(target) not in present:
             call.targets.append(target)
             call.numbers.append(id(target))
             call.keys.append(key_of(target))

@@ -180,13 +180,13 @@ def _clock(read: Callable[[], Any], readings: Readings) -> Callable[[], Any]:
     def repeated(*args: Any, **kwargs: Any) -> Any:
         code = sys._getframe(1).f_code
         key = (read.__name__, code.co_filename, code.co_name)
-        known, number = readings.setdefault(key, []), asked.get(key, 0)
+        earlier, number = readings.setdefault(key, []), asked.get(key, 0)
         asked[key] = number + 1
-        if number < len(known):
-            return known[number]
+        if number < len(earlier):
+            return earlier[number]
         reading = read(*args, **kwargs)
         if number < READINGS:
-            known.append(reading)
+            earlier.append(reading)
         return reading
 
     return repeated

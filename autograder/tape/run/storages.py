@@ -207,19 +207,19 @@ class Memories:
             self.nowhere = self.nowhere or self._new(0, 0)
             return self.nowhere
         address, size = place
-        known = self.at.get(address)
-        if known is None and foreign:
-            known = next((m for m in self.at.values() if m.address < address < m.address + m.size and m.alive()), None)
-            if known is not None:
-                return known
+        memory = self.at.get(address)
+        if memory is None and foreign:
+            memory = next((m for m in self.at.values() if m.address < address < m.address + m.size and m.alive()), None)
+            if memory is not None:
+                return memory
         # The address of freed memory may be reused by another storage.
-        if known is None or not known.alive():
-            known = self._new(address, size)
-            known.on_device = not is_on_host(tensor)
-        elif known.size < size:
-            known.size, known.content = size, None  # resized in place
-        known.live_tensors.append(weakref.ref(tensor))
-        return known
+        if memory is None or not memory.alive():
+            memory = self._new(address, size)
+            memory.on_device = not is_on_host(tensor)
+        elif memory.size < size:
+            memory.size, memory.content = size, None  # resized in place
+        memory.live_tensors.append(weakref.ref(tensor))
+        return memory
 
     def _new(self, address: int, size: int) -> Memory:
         memory = Memory(len(self.all), address, size)

@@ -122,8 +122,8 @@ def written_expression(site: CallSite) -> str | None:
 def foreign_writes(site: CallSite) -> tuple[str, list[int]] | None:
     """Return the variable that shares a tensor's memory, as `n` in `n = h.numpy()`, and the lines of the same file that modify it."""
     call = call_at(site)
-    given = call.args[0] if isinstance(call, ast.Call) and call.args else None
-    name = given.id if isinstance(given, ast.Name) and site.called in FOREIGN else _target(call)
+    argument = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    name = argument.id if isinstance(argument, ast.Name) and site.called in FOREIGN else _target(call)
     if name is None or site.called not in {*FOREIGN, *EXPOSING}:
         return None
     nodes = _nodes_in("".join(linecache.getlines(site.code.co_filename)))
@@ -251,17 +251,17 @@ class PostMortem:
         versions = [write.version for write in self._writes(tensor, clock) if write.version is not None]
         return versions[0] - 1 if versions else version_of(tensor)
 
-    def harm(self, kept: SavedTensorRef, kind: HarmKind) -> Harm:
+    def harm(self, saved: SavedTensorRef, kind: HarmKind) -> Harm:
         """Return the Harm for a saved tensor."""
-        writes = list(self._harmful(kept))
+        writes = list(self._harmful(saved))
         sites = [site for write in writes if (site := self._site(write.site))]
-        name = self._name(kept, sites)
+        name = self._name(saved, sites)
         alias, places = self._alias(name, sites), [site.place for site in sites]
         if not sites:
-            alias, places = self._foreign(kept)
+            alias, places = self._foreign(saved)
         return Harm(
             name, tuple(dict.fromkeys(places)), alias,
-            kept.site.place if kept.site else NOWHERE, type(kept.node).__name__, kept.expected, version_of(kept.tensor),
+            saved.site.place if saved.site else NOWHERE, type(saved.node).__name__, saved.expected, version_of(saved.tensor),
             True, None, kind.name, kind.sentence,
         )  # fmt: skip
 
@@ -269,43 +269,43 @@ class PostMortem:
         storage = storage_of(elements_of(tensor))
         return (write for _, write in self.writes.since(clock, storage)) if storage is not None else iter(())
 
-    def _harmful(self, kept: SavedTensorRef) -> Iterator[NotedWrite]:
+    def _harmful(self, saved: SavedTensorRef) -> Iterator[NotedWrite]:
         """Yield the modifications since the save, in order; if backward raises for the tensor, only those that increased its counter."""
-        now = version_of(kept.tensor)
-        if kept.expected is None or kept.expected == now:
-            yield from (write for write in self._writes(kept.tensor, kept.clock) if not write.exposes)
+        now = version_of(saved.tensor)
+        if saved.expected is None or saved.expected == now:
+            yield from (write for write in self._writes(saved.tensor, saved.clock) if not write.exposes)
             return
-        last = kept.expected
-        for write in self._writes(kept.tensor, kept.clock):
+        last = saved.expected
+        for write in self._writes(saved.tensor, saved.clock):
             if write.version is not None and last < write.version <= (now or 0):
                 last = write.version
                 yield write
 
-    def _name(self, kept: SavedTensorRef, written: list[CallSite]) -> str:
+    def _name(self, saved: SavedTensorRef, written: list[CallSite]) -> str:
         """Return a saved tensor's display name: a variable that still exists, else the expression in the source."""
         same_elements = functools.partial(_same_memory, is_ordered=True)
-        name = find_name(kept.tensor, self.frames, same_elements) or find_name(kept.tensor, self.frames, _same_memory)
-        name = name or (saved_expression(kept.site, kept.name) if kept.site else None)
+        name = find_name(saved.tensor, self.frames, same_elements) or find_name(saved.tensor, self.frames, _same_memory)
+        name = name or (saved_expression(saved.site, saved.name) if saved.site else None)
         texts = [text for site in written if (text := written_expression(site)) and text.isidentifier()]
-        return name or next(iter(texts), None) or f"{kept.name} of {type(kept.node).__name__}"
+        return name or next(iter(texts), None) or f"{saved.name} of {type(saved.node).__name__}"
 
     def _alias(self, name: str, written: list[CallSite]) -> str | None:
         """Return the modified expression in the source, if it is another tensor than the one called `name`."""
         text = next((text for site in written if (text := written_expression(site))), None)
         if text is None or ("." in name and text.rpartition(".")[2] == name.rpartition(".")[2]):
             return None  # `self.codebook` in a method is `quantizer.codebook` in its caller
-        values = [next((f.f_locals[known] for f in self.frames if known in f.f_locals), None) for known in (text, name)]
+        values = [next((f.f_locals[path] for f in self.frames if path in f.f_locals), None) for path in (text, name)]
         return None if text == name or (values[0] is values[1] is not None) else text
 
-    def _foreign(self, kept: SavedTensorRef) -> tuple[str | None, list[Place]]:
+    def _foreign(self, saved: SavedTensorRef) -> tuple[str | None, list[Place]]:
         """Return the variable of another library that shares the memory, and the lines that modify it, or the line that created it.
 
         Exposures since the save have priority over earlier ones, because batch norm modifies its running statistics
         immediately.
         """
-        before = [write for write in self._writes(kept.tensor, 0) if write.exposes]
-        given = [*before, *(write for write in self._writes(kept.tensor, kept.clock) if write.exposes)]
-        for site in [site for write in reversed(given) if (site := self._site(write.site))]:
+        before = [write for write in self._writes(saved.tensor, 0) if write.exposes]
+        exposures = [*before, *(write for write in self._writes(saved.tensor, saved.clock) if write.exposes)]
+        for site in [site for write in reversed(exposures) if (site := self._site(write.site))]:
             name, lines = foreign_writes(site) or (None, [])
             return name, [site.place_at(line) for line in lines] or [site.place]
         return None, []

@@ -94,8 +94,8 @@ def detach_if_set(source: EditableSource, name: str, reader: ast.stmt, text: str
 def of_functions(source: EditableSource) -> Iterator[tuple[str, Edits]]:
     """Yield the outer variables that a function computes from their previous values."""
     for outer in source.nodes(ast.Global) + source.nodes(ast.Nonlocal):
-        rest = source.after(outer)
-        stored, read = (set().union(*(paths_in(node, how) for node in rest)) for how in (ast.Store, ast.Load))
+        statements = source.after(outer)
+        stored, read = (set().union(*(paths_in(node, how) for node in statements)) for how in (ast.Store, ast.Load))
         for name in sorted({*outer.names} & stored & read):
             for text in detached(name):
                 yield name, (source.insert_after(outer, text),)

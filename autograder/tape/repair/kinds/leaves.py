@@ -61,8 +61,8 @@ def rename_below(source: EditableSource, write: InPlaceWrite, new: str) -> list[
     scope = source.scope(write.statement)
     names = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == write.name]
     later = [node for node in names if source.span(node)[0] >= start and source.scope(node) is scope]
-    kept = [node for node in later if getattr(source.parents[node], "attr", "") != "grad"]
-    return [Edit(*source.span(node), new) for node in kept]
+    renamed = [node for node in later if getattr(source.parents[node], "attr", "") != "grad"]
+    return [Edit(*source.span(node), new) for node in renamed]
 
 
 # `.grad` may be shared, and backward and zero_grad modify it in place (PyTorch docs, "Autograd mechanics"; torch 2.13).
@@ -94,8 +94,8 @@ def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
     is_used_again = "second time" in program.verdict.error_message
     for call in calls_of(program.source.tree, "backward", "grad") if is_used_again else ():
         if isinstance(call.func, ast.Attribute):
-            kept = program.source.add_argument(call, "retain_graph=True")
-            yield Candidate("keep the graph", (kept,), may_silence=True)
+            retain = program.source.add_argument(call, "retain_graph=True")
+            yield Candidate("keep the graph", (retain,), may_silence=True)
 
 
 def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:

@@ -65,8 +65,8 @@ def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) ->
     removed = tuple(source.delete(statement) for statement in moving)
     yield Candidate(KIND, (*removed, source.insert_before(first, "\n".join(source.dedented(node) for node in moving))))
     for call in calls_of(moving[-1], "backward"):
-        kept = source.apply_to(moving[-1], [source.add_argument(call, "retain_graph=True")])
-        text = "\n".join([*(source.dedented(statement) for statement in moving[:-1]), kept])
+        retained = source.apply_to(moving[-1], [source.add_argument(call, "retain_graph=True")])
+        text = "\n".join([*(source.dedented(statement) for statement in moving[:-1]), retained])
         yield Candidate(KIND, (*removed, source.insert_before(first, text)))
 
 

@@ -82,8 +82,8 @@ class Reference:
             return False
         if (calls := self.known_calls(trial)) is None:
             return False
-        given = (intended.raised or all_in(intended.gradients, now.gradients) for intended, now in calls)
-        return all(given) and self.keeps_updates(trial)
+        as_intended = (intended.raised or all_in(intended.gradients, now.gradients) for intended, now in calls)
+        return all(as_intended) and self.keeps_updates(trial)
 
     def changes_wrong_gradients(self, trial: TrialRun) -> bool:
         """Return whether the first call with wrong gradients has the intended loss in a run, but other gradients, not more of them wrong.
@@ -93,19 +93,20 @@ class Reference:
         calls = zip(self.intended.calls, self.plain.calls, trial.calls, strict=False)
         for intended, plain, now in calls if self.gradients_known else ():
             if wrong := count_missing(intended.gradients, plain.gradients):
-                left = count_missing(intended.gradients, now.gradients)
+                wrong_now = count_missing(intended.gradients, now.gradients)
                 is_other = not all_in(plain.gradients, now.gradients)
-                return is_other and left <= wrong and same_all(intended.losses, now.losses)
+                return is_other and wrong_now <= wrong and same_all(intended.losses, now.losses)
         return False
 
     def keeps_updates(self, trial: TrialRun) -> bool:
         """Return whether every leaf ends with its intended value and gradient, as far as these are known."""
         intended = self.intended
         pairs = ((intended.left, trial.left), (intended.settled, trial.settled))
-        left = any(all_in(first, two) and all_in(two, first, spare=intended.cleared_unused) for first, two in pairs)
+        spare = intended.cleared_unused
+        has_gradients = any(all_in(first, two) and all_in(two, first, spare=spare) for first, two in pairs)
         # Those of a target network are reached by no backward.
         averages = not intended.unreached.intersection(different(intended.values, trial.values))
-        return not self.ran or (left and averages and self.keeps_values(trial))
+        return not self.ran or (has_gradients and averages and self.keeps_values(trial))
 
     def keeps_values(self, trial: TrialRun) -> bool:
         """Return whether every leaf ends with its intended value, or with an earlier one if a moved update is still to come.
@@ -168,8 +169,8 @@ class Reference:
     def hides_a_leaf(self, trial: TrialRun) -> bool:
         """Return whether a leaf has lost all its names, so that its gradient cannot be read."""
         leaves = self.intended.leaves
-        kept = {leaf for name, leaf in leaves.items() if name in trial.leaves}
-        return any(leaves[name] not in kept for name in self.lost_leaves(trial))
+        named = {leaf for name, leaf in leaves.items() if name in trial.leaves}
+        return any(leaves[name] not in named for name in self.lost_leaves(trial))
 
 
 def paired(intended: list[CallValues], now: list[CallValues]) -> Iterator[tuple[CallValues, CallValues]]:
@@ -177,12 +178,13 @@ def paired(intended: list[CallValues], now: list[CallValues]) -> Iterator[tuple[
 
     A fix may change the order of calls.
     """
-    left = list(now)
-    for place, gradient in enumerate(intended):
-        same_place = [now[place]] if any(now[place] is other for other in left) else []
-        like = next((other for other in [*same_place, *left] if same_all(gradient.losses, other.losses)), left[0])
-        left = [other for other in left if other is not like]
-        yield gradient, like
+    unpaired = list(now)
+    for place, call in enumerate(intended):
+        same_place = [now[place]] if any(now[place] is other for other in unpaired) else []
+        alike = (other for other in [*same_place, *unpaired] if same_all(call.losses, other.losses))
+        like = next(alike, unpaired[0])
+        unpaired = [other for other in unpaired if other is not like]
+        yield call, like
 
 
 def same_all(intended: list[Tensor], now: list[Tensor]) -> bool:
@@ -191,7 +193,7 @@ def same_all(intended: list[Tensor], now: list[Tensor]) -> bool:
 
 
 def all_in(wanted: list[Tensor], got: list[Tensor], *, near: bool = False, spare: int = 0) -> bool:
-    """Return whether `found` contains each tensor of `wanted` except `spare` of them, in any order, each once.
+    """Return whether `got` contains each tensor of `wanted` except `spare` of them, in any order, each once.
 
     Zeros may be missing. With `near`, elements may differ by the error of finite differences.
     """
@@ -199,12 +201,12 @@ def all_in(wanted: list[Tensor], got: list[Tensor], *, near: bool = False, spare
 
 
 def count_missing(wanted: list[Tensor], got: list[Tensor], *, near: bool = False) -> int:
-    """Return the number of tensors of `wanted` that `found` does not contain, as `all_in` compares them."""
-    left, count = list(got), 0
+    """Return the number of tensors of `wanted` that `got` does not contain, as `all_in` compares them."""
+    unmatched, count = list(got), 0
     for value in wanted:
-        place = next((n for n, other in enumerate(left) if same(value, other, near=near)), None)
+        place = next((n for n, other in enumerate(unmatched) if same(value, other, near=near)), None)
         if place is not None:
-            left.pop(place)
+            unmatched.pop(place)
         else:
             count += bool(value.any())
     return count
@@ -213,13 +215,13 @@ def count_missing(wanted: list[Tensor], got: list[Tensor], *, near: bool = False
 def changed_loss(number: int, intended: Tensor, now: Tensor) -> str:
     """Return a sentence on a backward call (1-based) that starts from another loss."""
     for digits in (4, 8, 17):
-        known = {"now": text(now, digits), "meant": text(intended, digits)}
-        if known["now"] != known["meant"]:
+        texts = {"now": text(now, digits), "meant": text(intended, digits)}
+        if texts["now"] != texts["meant"]:
             break
     if number == 1:
-        return Message("trial.other_loss|backward starts from {now}, not {meant}.", **known)
+        return Message("trial.other_loss|backward starts from {now}, not {meant}.", **texts)
     sentence = "trial.other_loss_of_call|backward call {number} starts from {now}, not {meant}."
-    return Message(sentence, number=number, **known)
+    return Message(sentence, number=number, **texts)
 
 
 def different(intended: dict[str, Tensor], now: dict[str, Tensor]) -> list[str]:
