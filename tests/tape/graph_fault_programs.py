@@ -394,6 +394,46 @@ PROGRAMS = (
             optimizer.step()
         """, (("self.linear.weight = nn.Parameter(self.linear.weight * self.mask)", "weight = self.linear.weight * self.mask"),
               ("self.linear(x)", 'torch.func.functional_call(self.linear, {"weight": weight}, x)'))),
+    FaultyProgram("a critic that stays frozen, next to a copy of it that is never trained", "loss without a graph", "raises-backward", """
+        import copy
+        actor, critic = nn.Linear(2, 2), nn.Linear(2, 1)
+        target = copy.deepcopy(critic).requires_grad_(False)
+        of_actor, of_critic = torch.optim.SGD(actor.parameters(), lr=0.1), torch.optim.SGD(critic.parameters(), lr=0.1)
+        for _ in range(3):
+            x = torch.randn(4, 2)
+            with torch.no_grad():
+                goal = target(x)
+            loss = (critic(x) - goal - 1).pow(2).mean()
+            of_critic.zero_grad()
+            loss.backward()
+            of_critic.step()
+            for p in critic.parameters():
+                p.requires_grad = False  # fault
+            loss = -critic(actor(x)).mean()
+            of_actor.zero_grad()
+            loss.backward()
+            of_actor.step()
+        """, (("    of_actor.step()", "    of_actor.step()\n    critic.requires_grad_()"),)),
+    FaultyProgram("an image that is bound to its clamped values", "leaf lost", "raises-backward", """
+        image = torch.rand(2, 3, requires_grad=True)
+        optimizer = torch.optim.SGD([image], lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (image - 2).pow(2).sum().backward()
+            optimizer.step()
+            image = image.clamp(0, 1)  # fault
+        """, (("image = image.clamp(0, 1)", "with torch.no_grad():\n        image.clamp_(0, 1)"),)),
+    FaultyProgram("outputs that are written into a tensor through .data", "graph cut", "raises-backward", """
+        net = nn.Linear(2, 3)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            x, out = torch.randn(4, 2), torch.zeros(4, 3)
+            for t in range(4):
+                out.data[t] = net(x[t])  # fault
+            optimizer.zero_grad()
+            out.pow(2).mean().backward()
+            optimizer.step()
+        """, (("out.data[t]", "out[t]"),)),
     FaultyProgram("an encoder that no optimizer holds, which is converted at the end", "gradient that no optimizer uses", "correct", """
         encoder, head = nn.Linear(2, 3), nn.Linear(3, 1)  # fault
         optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
@@ -1637,6 +1677,28 @@ RIGHT = {
             net(torch.ones(3, 2)).pow(2).mean().backward()
             optimizer.step()
             other.step()
+        """,
+    "a weight that an inner loop of the forward pass normalizes, under the name of the leaf": """
+        weight = torch.randn(2, 2, requires_grad=True)
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        def forward(x, w):
+            for _ in range(3):
+                w = w / w.norm()
+            return x @ w
+        for _ in range(3):
+            optimizer.zero_grad()
+            forward(torch.randn(4, 2), weight).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    "a bank of features that the program fills through .data": """
+        net, bank = nn.Linear(2, 3), torch.randn(8, 3)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(4):
+            features = net(torch.randn(2, 2))
+            optimizer.zero_grad()
+            (features @ bank.clone().t()).logsumexp(1).mean().backward()
+            optimizer.step()
+            bank.data[2 * step:2 * step + 2] = net(torch.randn(2, 2))
         """,
     "gradients that the program divides by the factor of the scaler itself": """
         net = nn.Linear(2, 1)

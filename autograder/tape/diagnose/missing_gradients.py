@@ -19,18 +19,26 @@ from autograder.tape.run.engine import SAMPLED
 from autograder.tape.run.storages import is_zero
 
 _CLEARS = re.compile(r"\.grad\.(zero_|detach_|requires_grad_)\(|\.grad = None$|^print\(")
+# a training step that does not give its optimizer other parameters
+_STEP = re.compile(r"(?!.*(param_groups|optim\.|add_param_group)).*\.backward\(.*\.step\(", re.DOTALL)
 LOOP_NAME = "leaf.loop_name|the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values."
+LEFT_OPTIMIZER = (
+    "leaf.left_optimizer|{name} is then another tensor, and the optimizer goes on with the leaf that {name} was before."
+)
 COPY = "leaf.copy_in_place|Modify the leaf in place, under torch.no_grad(): `{name}.copy_({new})`."
 
 
 @fault_kind("leaf lost")
 def lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad or is not used."""
-    for name, place, regained in _rebound(evidence.state):
+    for name, place, leaf, regained in _rebound(evidence.state):
         statement = evidence.statement_at(place)
         new = getattr(statement, "value", None)
-        is_assigned = isinstance(statement, ast.Assign) and [*map(ast.unparse, statement.targets)] == [name]
-        if not is_assigned or not isinstance(new, ast.BinOp):
+        if not isinstance(statement, ast.Assign) or [*map(ast.unparse, statement.targets)] != [name]:
+            continue
+        if leaf in evidence.state.flow.optimized and _is_replaced(evidence, statement, place, name):
+            yield lost_leaf.at(place, LEFT_OPTIMIZER, COPY, name=name, new=ast.unparse(statement.value))
+        if not isinstance(new, ast.BinOp):
             continue
         text, is_own = ast.unparse(new), ast.unparse(new.left) in (name, f"{name}.data")
         is_step = isinstance(new.op, ast.Sub) and is_own and f"{name}.grad" in text and "detach" not in text
@@ -49,8 +57,18 @@ def lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
             yield lost_leaf.at(place, LOOP_NAME, COPY, name=name, new=ast.unparse(new))
 
 
-def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
-    """Yield the names of leaves that were bound to another tensor, the line, and whether that tensor became a leaf later."""
+def _is_replaced(evidence: Evidence, statement: ast.Assign, place: Place, name: str) -> bool:
+    """Return whether the innermost loop of a training step binds a name only here, to a value computed from it."""
+    loops = evidence.around(place.file, place.line, ast.For) + evidence.around(place.file, place.line, ast.While)
+    loop = max(loops, key=lambda loop: loop.lineno, default=None)
+    names = [node for node in ast.walk(loop or statement) if isinstance(node, ast.Name) and node.id == name]
+    bound = [node for node in names if isinstance(node.ctx, ast.Store)]
+    is_step = loop is not None and _STEP.match(ast.unparse(loop))
+    return bool(is_step) and len(bound) == 1 and name in {getattr(node, "id", "") for node in ast.walk(statement.value)}
+
+
+def _rebound(state: RunState) -> Iterator[tuple[str, Place, int, bool]]:
+    """Yield the names of leaves that were bound to another tensor, the line, the leaf's id, and whether that tensor became a leaf later."""
     bound: dict[tuple[str, str], int] = {}
     for step in state.finished_steps:
         for change in step.names:
@@ -59,7 +77,7 @@ def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
             if new is not None:
                 bound[key] = new
             if old is not None and new is not None and step.place is not None and state.tensors.all[old].leaf:
-                yield change.name, step.place, state.tensors.all[new].leaf
+                yield change.name, step.place, old, state.tensors.all[new].leaf
 
 
 def _is_unused(evidence: Evidence, file: str, line: int, name: str) -> bool:

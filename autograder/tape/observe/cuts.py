@@ -29,6 +29,7 @@ _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy"
 # lines that copy values into other tensors, and calls that make new parameters from the values of others
 COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
 _REPLACES = re.compile(r"^(?!.*load_state_dict).*state_dict\(|\w+_norm\(|parametriz")
+_PART = re.compile(r"\.(data|detach)(?:\(\))?\[.*\] = ")
 _DRAWS = {"randn", "randn_like", "normal", "normal_"}
 _PRODUCTS = {"mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"}
 
@@ -102,13 +103,14 @@ class Cuts:
         self._of_number: dict[float, Cut] = {}
         self._of_memory: dict[Memory, Cut] = {}
         self._written: dict[Memory, Cut] = {}  # by memory of a leaf, the line that wrote a value with a graph into it
+        self._of_part: dict[Memory, Cut] = {}  # likewise a part of a tensor, as `x.data[0] = h`
         # the last value with a graph in each storage, or the last value that left it
         self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
         self._noise, self._scaled = set[Memory](), set[Memory]()
 
     def of(self, value: TrackedTensor) -> Cut | None:
         """Return the cut that a value came from, or None."""
-        return self._of_value.get(value.id)
+        return self._of_value.get(value.id) or (None if value.requires_grad else self._of_part.get(value.memory))
 
     def origin(self, sources: Iterable[TrackedTensor]) -> Cut | None:
         """Return the cut that one of these values came from, or None. A comparison is rarely the fault, and `.detach()` often."""
@@ -132,13 +134,16 @@ class Cuts:
 
     def write(self, name: str, inputs: list[Any], sources: list[TrackedTensor], here: Place) -> None:
         """Note a value with a graph that a call writes into a leaf through an alias, which autograd does not record."""
-        if len(inputs) < 2 or node_of(inputs[1]) is None:
+        if len(inputs) < 2 or node_of(inputs[-1]) is None:
             return
         alias = self.of(sources[0]) if name == "copy_" else None
+        part = _PART.search(here.text) if name == "__setitem__" else None
         if name == "data =":
             self._written[sources[1].memory] = self._cut(WRITTEN, sources[1:2], here)  # the leaf gets this memory
         elif alias is not None and alias.how in ("data", "detach"):
             self._written[sources[0].memory] = self._cut(WRITTEN, sources[1:2], here)
+        elif part is not None:
+            self._of_part[sources[0].memory] = self._cut(part[1], sources[-1:], here)
 
     def leave(
         self, name: str, asking: list[TrackedTensor], sources: list[TrackedTensor], results: list[Any], result: object,
@@ -186,7 +191,8 @@ class Cuts:
                 self._written[sources[0].memory] = written
             return
         of_values = ((self.of(source), self._behind.get(source.id)) for source in sources)
-        written_into = (self._written.get(source.memory) for source in sources if source.leaf)
+        into = self._written | self._of_part
+        written_into = (into.get(source.memory) for source in sources if source.leaf)
         others = (*written_into, *(self._of_number.get(number) for number in numbers))
         for cut, behind in (*of_values, *((cut, None) for cut in others)):
             if cut is None:

@@ -361,7 +361,7 @@ def _call(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[E
 
 
 def _require_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Let a tensor require grad where it is made, or the parameters of an optimizer before that is made."""
+    """Let a tensor require grad where it is made, frozen parameters at the end of the block, or those of an optimizer."""
     if code := code_in(fault):
         yield (source.insert_after(at, code),)
         return
@@ -369,6 +369,11 @@ def _require_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -
         text = source.of(given)
         if text.endswith(".parameters()"):
             yield (source.insert_before(made, f"{text.removesuffix('.parameters()')}.requires_grad_()"),)
+    loop = source.parents[at]
+    frozen = loop if isinstance(loop, ast.For) and loop.body == [at] else at
+    last = source.block(frozen)[-1]
+    insert = source.insert_before if isinstance(last, ast.Return) else source.insert_after
+    yield (insert(last, source.dedented(frozen).replace("False", "True")),)
 
 
 def _return_gradient(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
