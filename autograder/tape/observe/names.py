@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from autograder.tape.internals.module_parts import named_tensors, parts
 from autograder.tape.run.graph_walk import node_of
 
 CHAIN = 4  # maximum number of operations between a leaf without a name and the tensor after which it is named
@@ -49,9 +50,7 @@ def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[s
 
 
 def _module(module: torch.nn.Module, name: str, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
-    if not _has_modules(module):
-        return  # its `__init__` has not called `super().__init__()` yet, so reading its parameters would raise
-    for inner, tensor in (*module.named_parameters(), *module.named_buffers(), *_unregistered(module)):
+    for inner, tensor in (*named_tensors(module), *named_tensors(module, "_buffers"), *_unregistered(module)):
         if isinstance(tensor, torch.Tensor):  # `higher` (0.2) replaces parameters with other objects
             yield f"{name}.{inner}", tensor
     for attribute, value in vars(module).items():
@@ -59,14 +58,9 @@ def _module(module: torch.nn.Module, name: str, depth: int) -> Iterator[tuple[st
             yield from tensors_in(value, f"{name}.{attribute}", depth - 1)
 
 
-def _has_modules(module: torch.nn.Module) -> bool:
-    """Return whether the initialization of a module has begun. A class of ScriptModule passes its parts on to another object."""
-    return "_modules" in vars(module) or "_actual_script_module" in vars(module)
-
-
 def _unregistered(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the tensors that are plain attributes of a module or of its parts, such as `Variable(w, requires_grad=True)`."""
-    for path, part in module.named_modules():
+    for path, part in parts(module).items():
         for attribute, value in vars(part).items():
             if isinstance(value, torch.Tensor):
                 yield f"{path}.{attribute}" if path else attribute, value
@@ -125,10 +119,10 @@ def names_in(frames: list[FrameType]) -> dict[int, str]:
         late = late_variables(frame)
         named = {id(module) for path, module in reached if path.isidentifier() and path not in late}
         modules += [(path, module) for path, module in reached if path.isidentifier() or id(module) not in named]
-    inner = {id(part) for _, module in modules for part in list(module.modules())[1:]}
+    inner = {id(part) for _, module in modules for part in list(parts(module).values())[1:]}
     for path, module in modules:
         if id(module) not in inner:
-            for inside, parameter in (*module.named_parameters(), *_unregistered(module)):
+            for inside, parameter in (*named_tensors(module), *_unregistered(module)):
                 names.setdefault(id(parameter), f"{path}.{inside}")
     below: dict[int, str] = {}
     for frame in frames:
@@ -190,7 +184,7 @@ def late_variables(frame: FrameType) -> set[str]:
 
 def _modules(value: object, name: str, depth: int = 2) -> Iterator[tuple[str, torch.nn.Module]]:
     """Yield the modules that a variable reaches: itself, in containers, or as attributes of an object of a user's class."""
-    if isinstance(value, torch.nn.Module) and _has_modules(value):
+    if isinstance(value, torch.nn.Module):
         yield name, value
     if not depth:
         return

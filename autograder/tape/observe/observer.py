@@ -15,6 +15,7 @@ import torch
 
 from autograder.tape.internals import entry_points
 from autograder.tape.internals.mode_stack import has_scripted_functions, is_tracing
+from autograder.tape.internals.module_parts import parameters
 from autograder.tape.internals.tensor_fields import is_checkpoint, mode_paused, readable_saved_tensors
 from autograder.tape.observe.backward_watcher import BackwardWatcher
 from autograder.tape.observe.forecast import UNSEEN
@@ -158,7 +159,7 @@ class Observer(Listener):
         # A class may have its own attribute, or set it before `super().__init__()`.
         if name != "requires_grad" or hasattr(module, name) or "_parameters" not in vars(module):
             return
-        if any(leaf.requires_grad is not value for leaf in module.parameters()):
+        if any(leaf.requires_grad is not value for leaf in parameters(module)):
             self._isolated(lambda: self.state.flow.modes.set_of_module.setdefault(self.statements.here()))
 
     def _optimizer_made(self, optimizer: torch.optim.Optimizer, *_: object, **__: object) -> None:

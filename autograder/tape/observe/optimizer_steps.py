@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from autograder.tape.internals.module_parts import members, parameters, parts
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.storages import Memory, elements_of, fingerprint
@@ -208,7 +209,7 @@ class OptimizerSteps:
         groups = [group for optimizer in optimizers for group in vars(optimizer).get("param_groups", ())]
         held = frozenset(id(tensor) for group in groups for tensor in group["params"])
         modules = [item for item in living if isinstance(item, torch.nn.Module) and "_parameters" in vars(item)]
-        inside = [_ids(module.parameters()) for module in modules]
+        inside = [_ids(parameters(module)) for module in modules]
         owned = held.union(*(ids for ids in inside if ids & held and not ids & self._doubled))
         owned -= {number for module in modules for number in _forgotten(module, held)}
         # A module whose other parameters are held may be trained in part, unless a part of it is made later.
@@ -217,10 +218,10 @@ class OptimizerSteps:
         self.beside.setdefault(here, []).extend(tracked for number, tracked in asked.items() if number in owned - held)
         if not any(leaf.parameter for stepped in self._stepped.values() for leaf in stepped):
             # Steps that update an image train no model that is in evaluation mode.
-            owned = owned.union(*(_ids(module.parameters()) for module in modules if not module.training))
+            owned = owned.union(*(_ids(parameters(module)) for module in modules if not module.training))
         self._searched |= {tracked.id for tracked in asked.values()}
-        trained = [module for module in modules if _ids(module.parameters()) & held]
-        attributes = {number for module in trained for part in module.modules() for number in _attributes(part)}
+        trained = [module for module in modules if _ids(parameters(module)) & held]
+        attributes = {number for module in trained for part in parts(module).values() for number in _attributes(part)}
         for number, tracked in ((number, tracked) for number, tracked in asked.items() if number not in owned):
             if number in attributes and not tracked.parameter:
                 self.attributes.add(tracked.id)
@@ -274,7 +275,7 @@ class ModeSwitches:
 
     def leave_training(self, module: torch.nn.Module, here: Place) -> None:
         """Process a switch to evaluation mode. A layer without children is frozen intentionally, and a part directly after train()."""
-        if self._steps > self._entered.get(module, 0) and module.training and next(module.children(), None) is not None:
+        if self._steps > self._entered.get(module, 0) and module.training and members(module, "_modules"):
             self._switched.append((weakref.ref(module), here))
 
     def step(self, updated: set[int]) -> None:
@@ -284,8 +285,8 @@ class ModeSwitches:
             module = reference()
             if module is None or module.training:
                 continue
-            depends = any(isinstance(module, _MODE_LAYERS) and not module.training for module in module.modules())
-            if depends and any(id(parameter) in updated for parameter in module.parameters()):
+            depends = any(isinstance(module, _MODE_LAYERS) and not module.training for module in parts(module).values())
+            if depends and any(id(parameter) in updated for parameter in parameters(module)):
                 self.left_training[place] = None
 
 
@@ -312,9 +313,11 @@ def _forgotten(module: torch.nn.Module, held: frozenset[int]) -> set[int]:
 
     If a child is not held either, the program may train a part of the module intentionally.
     """
-    of_children = _ids(leaf for child in module.children() for leaf in child.parameters() if leaf.requires_grad)
+    of_children = _ids(
+        leaf for child in members(module, "_modules").values() for leaf in parameters(child) if leaf.requires_grad
+    )
     is_whole = bool(of_children) and of_children <= held
-    return _ids(module.parameters(recurse=False)) - held if is_whole else set()
+    return _ids(members(module, "_parameters").values()) - held if is_whole else set()
 
 
 def _has_converged(optimizer: torch.optim.Optimizer) -> bool:

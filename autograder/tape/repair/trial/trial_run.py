@@ -17,6 +17,7 @@ from torch import Tensor
 
 from autograder.errors import message_of
 from autograder.tape.internals.entry_points import is_in_checkpoint
+from autograder.tape.internals.module_parts import named_tensors
 from autograder.tape.internals.tensor_fields import is_transformed, mode_paused
 from autograder.tape.oracle.excerpt import BEYOND
 from autograder.tape.recording.verdict_types import Problem
@@ -158,7 +159,7 @@ class TrialRun(Listener):
 def members(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the items of a container or parameters of a module, each with the expression that reaches it."""
     if isinstance(value, torch.nn.Module):
-        yield from ((f".{path}", parameter) for path, parameter in value.named_parameters())
+        yield from ((f".{path}", parameter) for path, parameter in named_tensors(value))
     elif isinstance(value, dict):
         yield from ((f"[{key!r}]", item) for key, item in list(value.items())[:MEMBERS])
     elif isinstance(value, list | tuple):
