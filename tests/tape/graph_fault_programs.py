@@ -1270,6 +1270,21 @@ PROGRAMS = (
         net = Angles()
         for _ in range(2): net().cos().sum().backward()
         """, (("if self.cached is None", "if True"),)),
+    FaultyProgram("the output of a generator that two losses use", "graph used again", "raises-backward", """
+        class Generator(nn.Linear):
+            def forward(self, z):
+                h = super().forward(z)
+                return h.tanh()
+        G, D = Generator(4, 4), nn.Linear(4, 1)
+        g_opt, d_opt = torch.optim.SGD(G.parameters(), lr=0.1), torch.optim.SGD(D.parameters(), lr=0.1)
+        for _ in range(2):
+            real, z = torch.ones(6, 4), torch.ones(6, 4)
+            fake = G(z)  # fault
+            d_loss = D(fake).mean() - D(real).mean()
+            d_opt.zero_grad(), d_loss.backward(), d_opt.step()
+            g_loss = -D(fake).mean()
+            g_opt.zero_grad(), g_loss.backward(), g_opt.step()
+        """, (("d_loss = D(fake)", "d_loss = D(fake.detach())"),)),
     FaultyProgram("two_losses_of_one_graph", "graph used again", "raises-backward", """
         net = nn.Linear(2, 3)
         shared = net(torch.ones(1, 2)).exp()  # fault
@@ -2075,6 +2090,32 @@ RIGHT = {
         critic(torch.cat([state, tried], 1)).pow(2).mean().backward()
         value = critic(torch.cat([state, mean], 1)).mean() + (mean - target).pow(2).mean()
         (log_scale.pow(2).mean() - value).backward()
+        """,
+    "a simulation without a graph, of an energy whose last bias has no gradient": """
+        def steps(p, q, graph):
+            p, q = p.requires_grad_(), q.requires_grad_()
+            dp = torch.autograd.grad((energy(p) + q.pow(2)).sum(), q, create_graph=graph)[0]
+            half = p - 0.05 * dp
+            return q + 0.1 * torch.autograd.grad((energy(half) + q.pow(2)).sum(), p, create_graph=graph)[0]
+        energy = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(energy.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            steps(torch.ones(3, 2), torch.rand(3, 2), True).pow(2).mean().backward()
+            optimizer.step()
+            steps(torch.ones(3, 2), torch.rand(3, 2), False)
+        """,
+    "a trajectory of an energy, whose force is trained with a graph": """
+        def relaxed(x):
+            for _ in range(2): x = x - 0.1 * torch.autograd.grad(energy(x).sum(), x)[0]
+            return x.detach().requires_grad_()
+        energy = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(energy.parameters(), lr=0.1)
+        for _ in range(2):
+            x = relaxed(torch.rand(3, 2, requires_grad=True))
+            optimizer.zero_grad()
+            torch.autograd.grad(energy(x).sum(), x, create_graph=True)[0].pow(2).mean().backward()
+            optimizer.step()
         """,
     "numbers of a normal distribution whose parameters are constants": """
         net = nn.Linear(2, 1)

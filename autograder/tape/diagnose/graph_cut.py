@@ -271,13 +271,18 @@ def _derivatives(evidence: Evidence) -> Iterator[GraphFault]:
 def _constant_steps(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the calls of `autograd.grad` without create_graph before a loss, if only they lead to parameters of an optimizer.
 
-    An update of copies that is computed from such a gradient, as in meta learning, is constant for backward.
+    An update of copies that is computed from such a gradient, as in meta learning, is constant for backward. A call that
+    asks for gradients of data only, as each step of a simulation does, trains no parameter.
     """
     state, flow, elsewhere = evidence.state, evidence.state.flow, evidence.reached_elsewhere
-    accounted_for = flow.accounted_for
+    # The graph of a derivative does not reach a parameter that is only added, such as the last bias of an energy.
+    added = state.graph.leaves_below([node for call in flow.calls if call.creates_graph for node in call.nodes])
+    accounted_for = flow.accounted_for | added
     for call in flow.calls:
         earlier = call.of
         if earlier is None or not earlier.call.asked or earlier.call.creates_graph:
+            continue
+        if call.asked and flow.optimized.keys().isdisjoint(target.id for target in call.asked):
             continue
         others = accounted_for.union(target.id for target in earlier.call.asked)
         below = state.graph.leaves_below(earlier.call.nodes) - others

@@ -16,6 +16,7 @@ from autograder.tape.observe.tensors import WriteEvent
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 MODIFIED = "modified by an inplace operation"  # in PyTorch's message, 2.6 to 2.15
+BETWEEN_LOSSES = "backward.freed_between_losses"  # id of the sentence on a value of two losses in one iteration
 
 
 @fault_kind("graph used again")
@@ -79,7 +80,7 @@ def _freed_between_losses(
     state: RunState, shared: GraphNode, first: StartedBackward, last: StartedBackward
 ) -> GraphFault:
     """Return the fault of two losses that use a node, whose graph the backward of the first one freed."""
-    file, write = shared.place.file, _modified_below(state, shared)
+    made, write = _named_at(state, shared), _modified_below(state, shared)
     if last.of is not None and last.of.call is first:
         return freed_graph.at(
             first.place,
@@ -98,13 +99,24 @@ def _freed_between_losses(
             "detach it in the loss that must not reach it."
         )
     return freed_graph.at(
-        shared.place,
+        made,
         "backward.freed_between_losses|{name} is computed here and used by the backward of {place}, which frees its "
         "graph; the backward of {last} needs it again.",
         change,
-        name=_name_of_node(state, shared), place=line_of(first.place, file), last=line_of(last.place, file),
-        line=line_of(write.place, file) if write else "",
+        name=_name_of_node(state, shared), place=line_of(first.place, made.file), last=line_of(last.place, made.file),
+        line=line_of(write.place, made.file) if write else "",
     )  # fmt: skip
+
+
+def _named_at(state: RunState, node: GraphNode) -> Place:
+    """Return the statement that gave a node's tensor its outermost name, which calls the function that computed it, else its line."""
+    tensor = state.tensors.all[node.tensor] if node.tensor is not None else None
+    if tensor is not None and tensor.name_depth < state.finished_steps[node.step].depth:
+        for step in state.finished_steps[node.step :]:
+            is_named = any(change.tensor == tensor.id for change in step.names)
+            if is_named and step.place is not None and step.depth == tensor.name_depth:
+                return step.place
+    return node.place
 
 
 def _modified_below(state: RunState, top: GraphNode) -> WriteEvent | None:

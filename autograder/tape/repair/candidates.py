@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.locale.messages import Message
+from autograder.locale.messages import Message, id_of
+from autograder.tape.diagnose.graph_reuse import BETWEEN_LOSSES
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate, Kind
 from autograder.tape.repair.code_reader import called_in, unread_loop_variables
 from autograder.tape.repair.kinds import aliases, autograd_functions, carried_state, clones, leaves, order, out_of_place
@@ -87,9 +88,9 @@ def changed_texts(program: BrokenProgram) -> Iterator[tuple[int, Candidate, str]
 def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
     """Return all proposed changes with the ranks of their kinds, most likely first.
 
-    If an optimizer's step is the cause, or a graph was used twice, kinds for several backward calls come first, those
-    that detach a value last unless a graph was used twice. Within these groups, changes in the code blocks of the verdict
-    come first.
+    If two losses share a value of one iteration, it is detached first. If an optimizer's step is the cause, or a graph was
+    used twice, kinds for several backward calls come first, those that detach a value last unless a graph was used twice.
+    Within these groups, changes in the code blocks of the verdict come first.
     """
     proposed = [(rank, candidate) for rank, kind in enumerate(KINDS) for candidate in proposals(kind, program)]
     steps = any("step" in called_in(statement) for statement in program.suspects)
@@ -98,10 +99,18 @@ def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
     around = map(program.source.block, [*program.suspects, *(saver for saver, _ in program.saving_statements)])
     spans = [program.source.span(statement) for block in around for statement in block]
 
-    def unlikely(pair: tuple[int, Candidate]) -> tuple[bool, bool, bool]:
+    is_shared = any(id_of(fault.sentence) == BETWEEN_LOSSES for fault in program.verdict.graph_faults)
+
+    def unlikely(pair: tuple[int, Candidate]) -> tuple[bool, ...]:
         is_suspect = any(start <= edit.start <= stop for edit in pair[1].edits for start, stop in spans)
         kind = KINDS[pair[0]]
-        return steps and kind not in AROUND_A_STEP, steps and not is_reused and kind in DETACHED, not is_suspect
+        is_other = is_shared and kind is not carried_state.detach_shared
+        return (
+            is_other,
+            steps and kind not in AROUND_A_STEP,
+            steps and not is_reused and kind in DETACHED,
+            not is_suspect,
+        )
 
     return sorted(dict.fromkeys([*join_by_kind(program, proposed), *proposed]), key=unlikely)
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from autograder.locale.messages import id_of, ids_in, values_of
+from autograder.tape.diagnose.graph_reuse import BETWEEN_LOSSES
 from autograder.tape.recording.verdict_types import GraphFault
 from autograder.tape.repair.code_reader import called, calls, calls_of, methods_called, names_bound, owner, paths_in
 from autograder.tape.repair.edits import BLOCKS, Edit, EditableSource, Edits
@@ -257,6 +258,8 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
         # A value of all iterations would train in the first only.
         if id_of(fault.change) == "backward.compute_or_detach":
             yield (source.insert_after(backward, code),)
+    if id_of(fault.sentence) == BETWEEN_LOSSES:
+        return  # neither loss would reach the parameters below the value
     if isinstance(at, ast.Assign) and isinstance(at.value, ast.Tuple):
         each = [source.append(value, ".detach()") for value in at.value.elts]
         yield from (tuple(each), *((edit,) for edit in each))

@@ -10,9 +10,11 @@ import pytest
 from autograder.tape import explain_program, record, record_file
 from autograder.tape.observe.forecast import BackwardCall
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
-from autograder.tape.recording.verdict_types import Verdict
+from autograder.tape.recording.verdict_types import GraphFault, Verdict
 from autograder.tape.repair import repairs
-from autograder.tape.repair.edits import apply_fix
+from autograder.tape.repair.broken_program import BrokenProgram
+from autograder.tape.repair.candidates import in_order_of_trial
+from autograder.tape.repair.edits import EditableSource, apply_fix
 from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
 from autograder.tape.run.programs.program import from_source
 from autograder.tape.run.runner import Runner
@@ -685,3 +687,43 @@ def test_the_tensors_of_one_round_are_counted():
         """
     faults = verdict_of(HEAD + dedent(source).lstrip("\n")).graph_faults
     assert any("takes the values of grads[0] and 21 more without their history" in fault.sentence for fault in faults)
+
+
+def test_a_value_of_two_losses_is_detached_first():
+    """In the loss of the discriminator, before any value of the loop is; and never where it is computed, where both lose it."""
+    program = next(program for program in PROGRAMS if program.name == "the output of a generator that two losses use")
+    verdict = verdict_of(program.source)
+    (_, first), *_ = in_order_of_trial(BrokenProgram(EditableSource(program.source), verdict, "bug.py"))
+    assert "D(fake.detach()).mean() - D(real)" in EditableSource(program.source).apply(first.edits)
+    assert not any(
+        "tanh().detach" in fault.diff or "G(z).detach" in fault.diff for fault in shown_faults(program.source)
+    )
+
+
+def shown_faults(source: str) -> tuple[GraphFault, ...]:
+    """Return the faults of a text with their changes."""
+    return explain_program(factory_of_text(source, "bug.py")).verdict.graph_faults
+
+
+@pytest.mark.parametrize("name", ["parameters", "named_parameters", "modules", "children", "named_modules", "buffers"])
+def test_a_class_may_list_its_parts_in_its_own_way(name: str):
+    """Oracle: PyTorch runs the program; the parameters of the first layer, which no optimizer holds, are named all the same."""
+    source = f"""{HEAD}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 4), nn.Linear(4, 1)
+    def {name}(self): raise TypeError("not without an argument")
+    def forward(self, x): return self.second(self.first(x).tanh())
+net = Net()
+optimizer = torch.optim.SGD(net.second.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    net(torch.ones(5, 3)).pow(2).mean().backward()
+    optimizer.step()
+"""
+    verdict = verdict_of(source)
+    assert "correct" == verdict.outcome
+    assert not any("stopped early" in note for note in verdict.notes)
+    assert {"net.first.weight", "net.second.bias"} <= verdict.gradients.keys()
+    assert any("holds net.first.weight and 1 more" in note for note in verdict.notes)
