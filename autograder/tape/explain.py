@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from autograder.errors import message_of
-from autograder.locale.messages import CLAUSES, Message, id_of, join_messages
+from autograder.locale.messages import CLAUSES, Message, id_of, join_messages, values_of
 from autograder.tape.diagnose import unknown_outcome
 from autograder.tape.diagnose.assembly import assemble, recording_of_beginning
 from autograder.tape.diagnose.backward_errors import custom_backward, unused_target
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     # The sandbox hides `repair`, and submissions record programs: what needs it imports it late.
     from autograder.tape.repair.trial.program_factory import ProgramFactory
 
+NOTED = 3  # number of notes whose lines are among the most important ones
 # Kinds of graph faults that no change of an in-place operation fixes.
 BEYOND_SEARCH = {kind.name for kind in (unused_target, custom_backward, broken_rule, nothing_required)}
 
@@ -205,6 +206,7 @@ def _lines(script: str, verdict: Verdict) -> list[int | None]:
     error = verdict.error
     raised = [error.line] if error and error.is_in(script) else []
     lines = [place.line for place in places if place.file == script]
+    lines += [values_of(note)["line"] for note in verdict.notes[:NOTED] if id_of(note) == "note.of_line"]
     return [*lines, *raised, *(fix.line for fix in verdict.fixes[:1] if not fix.file)]
 
 

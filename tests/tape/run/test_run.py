@@ -295,3 +295,17 @@ def test_a_graph_fault_is_named_with_its_cell(tmp_path):
     found = json.loads(autograder("explain", path.name, "--json", cwd=tmp_path).stdout)
     (line,) = {fault["place"]["line"] for fault in found["graph_faults"]}
     assert any(f"line {line} = cell 2, line 2" in note for note in found["notes"])
+
+
+def test_a_line_that_only_a_note_names_has_its_cell(tmp_path):
+    """The backward of a straight-through estimator begins in the seventh line of the second cell."""
+    path = tmp_path / "quantization.ipynb"
+    path.write_text(notebook(
+        "import torch",
+        "class Round(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        return x.round()\n\n"
+        "    @staticmethod\n    def backward(ctx, grad):\n        return grad",
+        "w = torch.full((2,), 0.7, requires_grad=True)\nRound.apply(w).sum().backward()",
+    ))  # fmt: skip
+    found = json.loads(autograder("explain", path.name, "--json", cwd=tmp_path).stdout)
+    (line,) = {int(note.split()[1][:-1]) for note in found["notes"] if "backward of Round" in note}
+    assert any(f"line {line} = cell 2, line 7" in note for note in found["notes"])
