@@ -20,7 +20,7 @@ from autograder.course.paths import replace_file, write_files
 from autograder.errors import AutograderError
 from autograder.grade.backends.grading_job import GradingTerms, Job
 from autograder.grade.backends.local_processes import LocalBackend
-from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.course_folders import AssignmentFolders
 from autograder.grade.batch.feedback_files import hidden_test_text
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.clean.harmless_text import harmless_text
@@ -119,10 +119,10 @@ def graded_results(source: Path, submission: Path) -> dict[str, Any]:
     terms = read_terms(source)
     level = strongest_level(terms.isolation)
     with tempfile.TemporaryDirectory() as folder:
-        classroom = _classroom(source / "course", Path(folder), terms.assignment)
-        remarks = _place(submission, classroom)
+        folders = _classroom(source / "course", Path(folder), terms.assignment)
+        remarks = _place(submission, folders)
         print(f"isolation level {level.name!r}: {level.defends}")  # the instructor sees this output
-        return _graded(classroom, terms, level, [*remarks, f"Graded at isolation level {level.name!r}."])
+        return _graded(folders, terms, level, [*remarks, f"Graded at isolation level {level.name!r}."])
 
 
 def strongest_level(weakest: str) -> IsolationLevel:
@@ -136,19 +136,19 @@ def strongest_level(weakest: str) -> IsolationLevel:
     raise IsolationError(f"the container does not reach the isolation level {weakest!r} ({reasons})")
 
 
-def _classroom(course: Path, folder: Path, assignment: str) -> Classroom:
+def _classroom(course: Path, folder: Path, assignment: str) -> AssignmentFolders:
     steps = {step: folder / step for step in ("submitted", "autograded", "feedback")}
-    return Classroom(course, course / "source", steps, "sqlite://", "gradescope", True, assignment)
+    return AssignmentFolders(course, course / "source", steps, "sqlite://", "gradescope", True, assignment)
 
 
-def _place(submission: Path, classroom: Classroom) -> list[str]:
+def _place(submission: Path, folders: AssignmentFolders) -> list[str]:
     """Write the submitted files to the student's folder under the assignment's names; return the remarks."""
-    shapes = shapes_in(classroom.sources / classroom.assignment)
+    shapes = shapes_in(folders.sources / folders.assignment)
     with open_download(submission) as download:
         files = {file.path: file for file in download.files}
         work = readable(DownloadedSubmission("", "", (), files), shapes, {})
         contents = work.read()
-        folder = classroom.submitted(STUDENT)
+        folder = folders.submitted(STUDENT)
         folder.mkdir(parents=True)
         write_files(folder, contents)
         taken = [
@@ -158,9 +158,11 @@ def _place(submission: Path, classroom: Classroom) -> list[str]:
         return [*taken, *unknown, *download.notes, *work.notes]
 
 
-def _graded(classroom: Classroom, terms: HarnessTerms, level: IsolationLevel, remarks: list[str]) -> dict[str, Any]:
-    sources, _ = classroom.read_sources(level, terms.limits)
-    work = StudentSubmission(classroom, STUDENT, sources, terms.limits)
+def _graded(
+    folders: AssignmentFolders, terms: HarnessTerms, level: IsolationLevel, remarks: list[str]
+) -> dict[str, Any]:
+    sources, _ = folders.read_sources(level, terms.limits)
+    work = StudentSubmission(folders, STUDENT, sources, terms.limits)
     jobs = [
         Job(STUDENT, name, data, work.files, terms.plans[name], pictures=True) for name, data in work.notebooks.items()
     ]

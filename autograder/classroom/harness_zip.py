@@ -17,7 +17,7 @@ from autograder.classroom.worksheet import zip_of
 from autograder.course.paths import write_results
 from autograder.errors import InputError, printable
 from autograder.grade.batch.assignment import validate_assignment
-from autograder.grade.batch.classroom import CONFIG, Classroom, limits_of, open_class
+from autograder.grade.batch.course_folders import CONFIG, AssignmentFolders, limits_of, open_class
 from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
 from autograder.grade.submission.teacher.source import GradingPlan
 from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step
@@ -70,7 +70,7 @@ def write_harness(
         InputError: the course or the assignment does not exist, the requirements cannot be read, or the zip cannot be written.
     """
     more = _requirements_in(requirements) if requirements else ""
-    classroom = open_class(course, assignment, without_submissions=True)
+    folders = open_class(course, assignment, without_submissions=True)
     here = next((level.name for level in LEVELS.values() if not level.obstacle), STRONGEST)
     reports = [report for report, _ in validate_assignment(assignment, course, here, on_step=on_step)]
     terms = HarnessTerms(
@@ -78,13 +78,13 @@ def write_harness(
         isolation=isolation,
         hidden_tests=hidden_tests,
         visibility=visibility,
-        limits=limits_of(classroom.settings(), {}),
+        limits=limits_of(folders.settings(), {}),
         plans={
-            report.notebook: msgspec.structs.replace(report.plan, any_prediction=classroom.any_prediction())
+            report.notebook: msgspec.structs.replace(report.plan, any_prediction=folders.any_prediction())
             for report in reports
         },
     )
-    write_results(target, {target: zip_of(dict(_files(classroom, terms, more)), PROGRAMS)})
+    write_results(target, {target: zip_of(dict(_files(folders, terms, more)), PROGRAMS)})
     return reports
 
 
@@ -128,7 +128,7 @@ def _installed_version(name: str) -> str:
         return ""
 
 
-def _files(classroom: Classroom, terms: HarnessTerms, more: str) -> Iterator[tuple[str, bytes]]:
+def _files(folders: AssignmentFolders, terms: HarnessTerms, more: str) -> Iterator[tuple[str, bytes]]:
     locked = locked_requirements()
     setup = (TEMPLATES / "setup.sh").read_text("utf-8").replace("{torch}", f"torch=={locked.pop('torch')}")
     yield "setup.sh", setup.encode()
@@ -138,9 +138,9 @@ def _files(classroom: Classroom, terms: HarnessTerms, more: str) -> Iterator[tup
     yield FILE, msgspec.json.format(msgspec.json.encode(terms, order="deterministic"))
     yield from files_below(PACKAGE, "package/autograder")
     yield from files_below(PACKAGE.parent / "assets", "package/autograder/assets", ("*.js", "*.css"))
-    yield from files_below(classroom.sources / terms.assignment, f"course/source/{terms.assignment}")
-    if (classroom.folder / CONFIG).is_file():
-        yield f"course/{CONFIG}", (classroom.folder / CONFIG).read_bytes()
+    yield from files_below(folders.sources / terms.assignment, f"course/source/{terms.assignment}")
+    if (folders.folder / CONFIG).is_file():
+        yield f"course/{CONFIG}", (folders.folder / CONFIG).read_bytes()
 
 
 def files_below(folder: Path, place: str, patterns: tuple[str, ...] = ("**/*",)) -> Iterator[tuple[str, bytes]]:

@@ -15,33 +15,33 @@ from autograder.classroom.roster import Person, read_roster
 from autograder.classroom.submission_record import read_record, read_students
 from autograder.course.variants.variant_record import read_record as read_variants
 from autograder.errors import InputError, printable
-from autograder.grade.batch.classroom import Classroom, opened_gradebook, read_course
+from autograder.grade.batch.course_folders import AssignmentFolders, opened_gradebook, read_course
 from autograder.grade.nbgrader_adapter import transaction
 from autograder.grade.policy import FILE, CoursePolicy, read_policy
 
 LONGEST = 128  # letters of a name or an address in nbgrader's tables (api.Student, 0.9.6)
 
 
-def listed_students(classroom: Classroom) -> dict[str, Person]:
+def listed_students(folders: AssignmentFolders) -> dict[str, Person]:
     """Return the students of all lists: those that `collect` has read, and the course's own roster.csv."""
-    people = {student: Person(student, name, {}) for student, name in read_students(classroom.folder).items()}
-    for student, entry in read_record(classroom.folder, classroom.assignment).items():
+    people = {student: Person(student, name, {}) for student, name in read_students(folders.folder).items()}
+    for student, entry in read_record(folders.folder, folders.assignment).items():
         people[student] = Person(student, entry.name, entry.known)
-    if (classroom.folder / ROSTER).is_file():
-        people |= {person.student: person for person in read_roster(classroom.folder / ROSTER).people}
+    if (folders.folder / ROSTER).is_file():
+        people |= {person.student: person for person in read_roster(folders.folder / ROSTER).people}
     return people
 
 
-def untimed_students(classroom: Classroom) -> set[str]:
+def untimed_students(folders: AssignmentFolders) -> set[str]:
     """Return the students whose submission the platform marks as late, without a time of submission anywhere."""
-    record = read_record(classroom.folder, classroom.assignment)
+    record = read_record(folders.folder, folders.assignment)
     late = {student for student, entry in record.items() if entry.late and not entry.handed_in}
-    return {student for student in late if classroom.submission_time(student).time is None}
+    return {student for student in late if folders.submission_time(student).time is None}
 
 
-def fill_names(classroom: Classroom, people: Mapping[str, Person]) -> dict[str, str]:
+def fill_names(folders: AssignmentFolders, people: Mapping[str, Person]) -> dict[str, str]:
     """Write names and addresses into the gradebook for its students who have none, and return each student's name there."""
-    with opened_gradebook(classroom) as book:
+    with opened_gradebook(folders) as book:
         with transaction(book):
             for student in book.students:
                 person = people.get(student.id, Person(student.id, "", {}))
@@ -68,12 +68,12 @@ _Named = tuple[str, str]
 """A setting of the file, and a name that it contains."""
 
 
-def checked_policy(classroom: Classroom) -> CoursePolicy:
+def checked_policy(folders: AssignmentFolders) -> CoursePolicy:
     """Return the course's policy, empty without the file. Raise InputError if it is wrong, or names somebody or something unknown."""
-    policy, _ = read_policy(classroom.folder)
-    path = classroom.folder / FILE
-    _refuse_unknown(path, _assignments_in(policy), partial(_known_assignments, classroom), ASSIGNMENT)
-    _refuse_unknown(path, _students_in(policy), partial(_known_students, classroom), STUDENT)
+    policy, _ = read_policy(folders.folder)
+    path = folders.folder / FILE
+    _refuse_unknown(path, _assignments_in(policy), partial(_known_assignments, folders), ASSIGNMENT)
+    _refuse_unknown(path, _students_in(policy), partial(_known_students, folders), STUDENT)
     return policy
 
 
@@ -103,22 +103,22 @@ def _refuse_unknown(path: Path, named: list[_Named], read_known: Callable[[], It
             )
 
 
-def _known_assignments(classroom: Classroom) -> Iterator[str]:
-    for folder in (classroom.sources, *read_course(classroom.folder).source_folders):
+def _known_assignments(folders: AssignmentFolders) -> Iterator[str]:
+    for folder in (folders.sources, *read_course(folders.folder).source_folders):
         yield from (path.name for path in folder.glob("*/"))
-    yield from _in_gradebook(classroom, Assignment.name)
+    yield from _in_gradebook(folders, Assignment.name)
 
 
-def _known_students(classroom: Classroom) -> Iterator[str]:
-    yield from (path.name for path in classroom.steps["submitted"].glob("*/"))
-    yield from listed_students(classroom)
-    for handed_out in read_variants(classroom.folder).assignments.values():
+def _known_students(folders: AssignmentFolders) -> Iterator[str]:
+    yield from (path.name for path in folders.steps["submitted"].glob("*/"))
+    yield from listed_students(folders)
+    for handed_out in read_variants(folders.folder).assignments.values():
         yield from handed_out.students
-    yield from _in_gradebook(classroom, Student.id)
+    yield from _in_gradebook(folders, Student.id)
 
 
-def _in_gradebook(classroom: Classroom, column: Any) -> list[str]:
-    if not classroom.has_gradebook:
+def _in_gradebook(folders: AssignmentFolders, column: Any) -> list[str]:
+    if not folders.has_gradebook:
         return []
-    with opened_gradebook(classroom) as book:
+    with opened_gradebook(folders) as book:
         return [name for (name,) in book.db.query(column)]

@@ -21,7 +21,7 @@ from autograder.classroom.worksheet import number_in
 from autograder.course.canonical import read
 from autograder.course.paths import write_results
 from autograder.errors import InputError, printable
-from autograder.grade.batch.classroom import Classroom, open_class, opened_gradebook
+from autograder.grade.batch.course_folders import AssignmentFolders, open_class, opened_gradebook
 from autograder.grade.batch.csv_export import plain_cell, spreadsheet
 from autograder.grade.batch.gradebook import cell_rows, exclusive_lock
 
@@ -47,25 +47,25 @@ class WrittenAnswer(msgspec.Struct, frozen=True):
     comment: str  # the grader's comment
 
 
-def questions(classroom: Classroom) -> list[WrittenQuestion]:
+def questions(folders: AssignmentFolders) -> list[WrittenQuestion]:
     """Return the manually graded cells of an assignment's sources, in order."""
     return [
         WrittenQuestion(path.stem, cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.get("points") or 0))
-        for path in classroom.notebooks()
+        for path in folders.notebooks()
         for cell in read(path).cells
         if is_task(cell) or (is_grade(cell) and is_solution(cell))
     ]
 
 
-def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
+def written_answers(folders: AssignmentFolders, salt: str) -> list[WrittenAnswer]:
     """Return all answers of the present students that are or will be graded by hand, in the order of their codes.
 
     Without the salt of the codes, a code cannot be attributed to a student.
     """
-    asked = {(question.notebook, question.cell): question for question in questions(classroom)}
+    asked = {(question.notebook, question.cell): question for question in questions(folders)}
     notebooks: dict[tuple[str, str], GradedNotebook] = {}
-    answers, former_students, assignment = [], checked_policy(classroom).left, classroom.assignment
-    with opened_gradebook(classroom) as book:
+    answers, former_students, assignment = [], checked_policy(folders).left, folders.assignment
+    with opened_gradebook(folders) as book:
         comments = {
             tuple(place): comment for *place, comment in cell_rows(book, assignment, Comment, Comment.manual_comment)
         }
@@ -74,7 +74,7 @@ def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
             if (question := asked.get((notebook, cell))) is None or student in former_students:
                 continue
             if (student, notebook) not in notebooks:
-                notebooks[student, notebook] = GradedNotebook(classroom, student, notebook)
+                notebooks[student, notebook] = GradedNotebook(folders, student, notebook)
             text = notebooks[student, notebook].answer((cell,))
             code = hashlib.sha256(f"{salt} {student} {notebook} {cell}".encode()).hexdigest()[:CODE]
             comment = comments.get((student, notebook, cell)) or ""
@@ -202,15 +202,15 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     Raises:
         InputError: a cell of a table is invalid (nothing is written then), or the assignment has no answers to grade by hand.
     """
-    classroom = open_class(course, assignment, without_submissions=True)
-    read_class_grades(classroom)
-    folder = classroom.folder / FOLDER / assignment
+    folders = open_class(course, assignment, without_submissions=True)
+    read_class_grades(folders)
+    folder = folders.folder / FOLDER / assignment
     state = read_json(folder / STATE, ReadingState, "Move its folder away, and read again")
-    answers = written_answers(classroom, state.salt)
+    answers = written_answers(folders, state.salt)
     if not answers:
         raise InputError(f"{assignment} has no answers to grade by hand")
-    taken = _take(classroom, folder, state, answers)
-    answers = written_answers(classroom, state.salt)
+    taken = _take(folders, folder, state, answers)
+    answers = written_answers(folders, state.salt)
     second = _second_reading(folder / SECOND, answers, state)
     state.marks |= {answer.code: Mark(answer.points, answer.comment) for answer in answers}
     files = {folder / STATE: msgspec.json.encode(state), folder / ANSWERS: sheet(answers)}
@@ -232,19 +232,19 @@ def evenly_spaced(answers: list[WrittenAnswer], count: int) -> list[WrittenAnswe
     return sorted((ranked[round(number * step)] for number in range(count)), key=lambda answer: answer.code)
 
 
-def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list[WrittenAnswer]) -> int:
+def _take(folders: AssignmentFolders, folder: Path, state: ReadingState, answers: list[WrittenAnswer]) -> int:
     """Write the changed marks of the table to the gradebook; marks that were given in formgrader meanwhile stay."""
     if not (folder / ANSWERS).exists():
         return 0
     answers_by_code = {answer.code: answer for answer in answers}
-    comments = read_short_comments(classroom.folder / FOLDER / COMMENTS)
+    comments = read_short_comments(folders.folder / FOLDER / COMMENTS)
     filled = read_sheet(folder / ANSWERS, answers_by_code, comments, gone=state.marks.keys())
     new = {code: mark for code, mark in filled.items() if mark != state.marks.get(code, Mark(None, ""))}
     if new:
-        with exclusive_lock(classroom.gradebook, classroom.assignment), opened_gradebook(classroom) as book:
+        with exclusive_lock(folders.gradebook, folders.assignment), opened_gradebook(folders) as book:
             for code, mark in new.items():
                 question = answers_by_code[code].question
-                place = (question.cell, question.notebook, classroom.assignment, answers_by_code[code].student)
+                place = (question.cell, question.notebook, folders.assignment, answers_by_code[code].student)
                 grade = book.find_grade(*place)
                 grade.manual_score, grade.needs_manual_grade = mark.points, mark.points is None
                 book.find_comment(*place).manual_comment = mark.comment or None

@@ -17,7 +17,7 @@ from autograder.classroom.table_file import TableFile, read_table
 from autograder.classroom.worksheet import GradeColumn, WorksheetForm, feedback_pages, number_in, zip_of
 from autograder.course.paths import write_results
 from autograder.errors import InputError, printable, printable_list
-from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.batch.course_folders import AssignmentFolders, open_class
 
 # Identifiers that both a worksheet and the course may contain, the most reliable first. A name is used only if it is the
 # only identifier and belongs to one student.
@@ -100,25 +100,25 @@ class _Return:
 
     def __init__(
         self,
-        classroom: Classroom,
+        folders: AssignmentFolders,
         form: WorksheetForm,
         table: TableFile,
         roster: Roster,
         column: str | None,
         scale: Scale,
     ) -> None:
-        self.classroom, self.form, self.table = classroom, form, table
-        self.grades: ClassGrades = read_class_grades(classroom)
-        self.record: dict[str, CollectedSubmission] = read_record(classroom.folder, classroom.assignment)
-        self.column: GradeColumn = form.grade_column(table, classroom.assignment, column)
+        self.folders, self.form, self.table = folders, form, table
+        self.grades: ClassGrades = read_class_grades(folders)
+        self.record: dict[str, CollectedSubmission] = read_record(folders.folder, folders.assignment)
+        self.column: GradeColumn = form.grade_column(table, folders.assignment, column)
         self.maximum = self._maximum(scale)
         if self.column.number in identifying_columns(table):
             raise InputError(
                 f"{table.name}: the column {printable(self.column.title)} identifies students. Name the column of grades"
             )
         self.people: dict[int, Person] = dict(people_in(table))
-        policy = checked_policy(classroom)
-        self.excused, self.left = policy.excluded(classroom.assignment), set(policy.left)
+        policy = checked_policy(folders)
+        self.excused, self.left = policy.excluded(folders.assignment), set(policy.left)
         students = sorted(self.grades.scores.keys() | self.excused)
         self.rows, self.by_name = match_rows(list(self.people.items()), students, self.record, roster)
         if not self.rows:
@@ -127,7 +127,7 @@ class _Return:
             )
         self._refuse_doubles()
         self.unknown = sorted(self.grades.scores.keys() - set(self.rows.values()) - self.left)
-        self.ungraded = sorted(set(classroom.students()) - self.grades.scores.keys() - self.excused)
+        self.ungraded = sorted(set(folders.students()) - self.grades.scores.keys() - self.excused)
         self.empty = {
             row: person
             for row, person in self.people.items()
@@ -139,7 +139,7 @@ class _Return:
 
     def _match_absent(self, roster: Roster) -> tuple[dict[int, str], list[int]]:
         """Return the listed students without a grade by row, and the rows that were matched by name only."""
-        listed = {*listed_students(self.classroom), *self.ungraded} - {*self.grades.scores, *self.excused}
+        listed = {*listed_students(self.folders), *self.ungraded} - {*self.grades.scores, *self.excused}
         rows = [(row, person) for row, person in self.people.items() if row not in self.rows]
         return match_rows(rows, sorted(listed), self.record, roster)
 
@@ -197,7 +197,7 @@ class _Return:
         for row, student in self.rows.items():
             entry, person = self.record.get(student), self.people[row]
             start = self.form.feedback_name(student, person.known, person.name, entry.upload_name if entry else "")
-            pages = feedback_pages(self.classroom, student)
+            pages = feedback_pages(self.folders, student)
             if pages and not start:
                 without.append(student)
             elif pages:
@@ -264,12 +264,12 @@ def return_grades(
         InputError: the worksheet belongs to another platform or course, the points cannot be scaled, the folder cannot be written
             to, or the assignment has not been graded yet.
     """
-    classroom = open_class(course, assignment, without_submissions=True)
+    folders = open_class(course, assignment, without_submissions=True)
     table = read_table(worksheet)
     target = out / GRADES
     if target.exists() and target.samefile(worksheet):
         raise InputError(f"{printable(str(target))} is the worksheet itself. Name another folder with --out")
-    work = _Return(classroom, FORMS[to], table, roster, column, scale)
+    work = _Return(folders, FORMS[to], table, roster, column, scale)
     changes, (pages, people, without) = work.changes(), work.pages()
     files = {target: table.with_cells(changes), out / FEEDBACK: zip_of(pages)}
     write_results(out, files, ". Name another folder")

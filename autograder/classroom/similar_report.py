@@ -20,7 +20,7 @@ from autograder.classroom.report.wrong_answers import author_exercises, without_
 from autograder.classroom.submission_record import read_record
 from autograder.course.canonical import read
 from autograder.errors import InputError, printable
-from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.batch.course_folders import AssignmentFolders, open_class
 from autograder.locale.translations import translated_templates
 
 LENGTH = 16  # characters of a fingerprint, in which names are single letters: a short statement
@@ -122,18 +122,18 @@ def similar_report(assignment: str, course: Path) -> SimilarReport:
     Raises:
         InputError: the assignment does not exist, or fewer than two students have a graded submission.
     """
-    classroom = open_class(course, assignment, without_submissions=True)
-    cells = tested_cells(classroom)
-    folders = classroom.steps["autograded"].glob(f"*/{assignment}")
-    answers = {folder.parent.name: _answers(classroom, folder.parent.name, cells) for folder in sorted(folders)}
+    folders = open_class(course, assignment, without_submissions=True)
+    cells = tested_cells(folders)
+    graded = folders.steps["autograded"].glob(f"*/{assignment}")
+    answers = {folder.parent.name: _answers(folders, folder.parent.name, cells) for folder in sorted(graded)}
     if len(answers) < 2:
         raise InputError(
             f"{assignment} has {len(answers)} graded submissions. Run `autograder grade {assignment}` first"
         )
-    pairs = similar_pairs(answers, _handed_out(classroom))
+    pairs = similar_pairs(answers, _handed_out(folders))
     shown = {student: "\n\n".join(answers[student]) for pair in pairs for student in pair.students}
-    names = {student: row.name for student, row in read_record(classroom.folder, assignment).items()}
-    return SimilarReport(assignment, len(answers), pairs, shown, names, classroom.other_variants())
+    names = {student: row.name for student, row in read_record(folders.folder, assignment).items()}
+    return SimilarReport(assignment, len(answers), pairs, shown, names, folders.other_variants())
 
 
 def similar_html(report: SimilarReport) -> str:
@@ -142,18 +142,18 @@ def similar_html(report: SimilarReport) -> str:
     return template.render(report=report, pairs=[_shown(pair, report) for pair in report.pairs])
 
 
-def _answers(classroom: Classroom, student: str, cells: list[TestedCell]) -> list[str]:
+def _answers(folders: AssignmentFolders, student: str, cells: list[TestedCell]) -> list[str]:
     notebooks = {
-        name: GradedNotebook(classroom, student, name) for name in dict.fromkeys(cell.notebook for cell in cells)
+        name: GradedNotebook(folders, student, name) for name in dict.fromkeys(cell.notebook for cell in cells)
     }
     asked = dict.fromkeys((cell.notebook, cell.answers) for cell in cells)  # several tests may have the same answer
     return [without_comments(notebooks[notebook].answer(ids)) for notebook, ids in asked]
 
 
-def _handed_out(classroom: Classroom) -> list[str]:
+def _handed_out(folders: AssignmentFolders) -> list[str]:
     """Return the code that everybody was given, and the answers in the source, which several students may write independently."""
     sources: list[str] = []
-    for path in classroom.notebooks():
+    for path in folders.notebooks():
         sources += [cell.source for cell in read(path).cells if cell.cell_type == "code"]
         sources += [answer.source for exercise in author_exercises(path) for answer in exercise.answers]
     return [without_comments(code) for code in sources]

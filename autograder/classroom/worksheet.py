@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from autograder.classroom.collect.submission_files import like_name
 from autograder.classroom.table_file import TableFile
 from autograder.errors import InputError, printable, printable_list
-from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.course_folders import AssignmentFolders
 from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
 
 NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d{1,2})?")
@@ -22,13 +22,13 @@ LARGEST_PAGE = 64 * 2**20
 WHEN = (1980, 1, 1, 0, 0, 0)  # a fixed time, so that the same pages give the same zip
 
 
-def feedback_pages(classroom: Classroom, student: str) -> dict[str, bytes]:
+def feedback_pages(folders: AssignmentFolders, student: str) -> dict[str, bytes]:
     """Return a student's feedback pages by their names; empty without feedback. Submitted files are not included."""
     pages = {}
-    for notebook in classroom.notebooks():
+    for notebook in folders.notebooks():
         name = f"{notebook.stem}.html"
         try:
-            pages[name] = plain_file(classroom.feedback(student) / name, LARGEST_PAGE)
+            pages[name] = plain_file(folders.feedback(student) / name, LARGEST_PAGE)
         except (OSError, UnreadableSubmission):
             continue  # nbgrader writes plain files there; ignore anything else
     return pages

@@ -24,7 +24,7 @@ from autograder.requirements import CLONE, loading, require
 if TYPE_CHECKING:
     from autograder.grade.backends.grading_job import OpenBackend
     from autograder.grade.batch.assignment import Options, ProgressCallbacks
-    from autograder.grade.batch.classroom import Classroom
+    from autograder.grade.batch.course_folders import AssignmentFolders
     from autograder.grade.validation.validate import SourceReport
 
 OLDEST = (3, 11)
@@ -251,26 +251,26 @@ def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
     from autograder.grade.backends.dask_cluster import choose_cluster
 
     # Check the assignment's name and lock before a cluster's machines are started.
-    classroom = _known_class(course, chosen.assignment)
+    folders = _known_class(course, chosen.assignment)
     from autograder.grade.batch.gradebook import exclusive_lock
 
-    with contextlib.nullcontext() if chosen.dry_run else exclusive_lock(classroom.gradebook, chosen.assignment):
+    with contextlib.nullcontext() if chosen.dry_run else exclusive_lock(folders.gradebook, chosen.assignment):
         pass
     with choose_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs) as cluster:
         return _grade_class(chosen, course, cluster.prepared)
 
 
-def _known_class(course: Path, assignment: str) -> Classroom:
+def _known_class(course: Path, assignment: str) -> AssignmentFolders:
     """Return the class, after checking the names in its policy.toml."""
     with loading():
         from autograder.grade.sandbox.warmup import import_nbformat
 
         import_nbformat()  # must precede nbgrader, which imports nbformat too
         from autograder.classroom.policy_names import checked_policy
-        from autograder.grade.batch.classroom import open_class
-    classroom = open_class(course, assignment)
-    checked_policy(classroom)
-    return classroom
+        from autograder.grade.batch.course_folders import open_class
+    folders = open_class(course, assignment)
+    checked_policy(folders)
+    return folders
 
 
 @contextlib.contextmanager
@@ -301,7 +301,7 @@ def _grade_class(chosen: argparse.Namespace, course: Path, open_backend: OpenBac
     with loading():
         from autograder.classroom.policy_names import fill_names, listed_students, untimed_students
         from autograder.grade.batch.assignment import grade_assignment
-        from autograder.grade.batch.classroom import open_class
+        from autograder.grade.batch.course_folders import open_class
         from autograder.grade.batch.dry_run import dry_run
         from autograder.grade.batch.student_rows import as_json, print_moved, print_report, with_names
 
@@ -312,11 +312,11 @@ def _grade_class(chosen: argparse.Namespace, course: Path, open_backend: OpenBac
             moved = dry_run(chosen.assignment, course, options, shown, open_backend)
         print(as_json(moved=moved)) if chosen.json else print_moved(moved)
         return 1 if moved else 0
-    classroom = open_class(course, chosen.assignment)
-    people = listed_students(classroom)  # a list that cannot be read stops the command before it grades
+    folders = open_class(course, chosen.assignment)
+    people = listed_students(folders)  # a list that cannot be read stops the command before it grades
     with _shown(announced) as shown:
         rows = grade_assignment(chosen.assignment, course, options, shown, open_backend)
-    rows = with_names(rows, fill_names(classroom, people), untimed_students(classroom))
+    rows = with_names(rows, fill_names(folders, people), untimed_students(folders))
     print(as_json(students=rows)) if chosen.json else print_report(rows, everyone=chosen.all)
     return 1 if announced or any(row.problems for row in rows) else 0
 

@@ -14,7 +14,7 @@ from autograder.locale.translations import translated
 if TYPE_CHECKING:
     from autograder.classroom.handout_package import HandoutTerms
     from autograder.course.variants.handout import Handout
-    from autograder.grade.batch.classroom import Classroom
+    from autograder.grade.batch.course_folders import AssignmentFolders
 
 PLATFORMS = ("canvas", "moodle", "folder")
 
@@ -106,29 +106,29 @@ def _check_options(chosen: argparse.Namespace) -> None:
 def _hand_out(chosen: argparse.Namespace) -> int:
     from autograder.classroom.handout_package import HandoutTerms, check_target
     from autograder.course.variants.handout import release_for_all
-    from autograder.grade.batch.classroom import open_class
+    from autograder.grade.batch.course_folders import open_class
 
     course = course_of(chosen)
     if chosen.course is None:
         course.mkdir(exist_ok=True)
-    classroom = open_class(course, chosen.assignment, without_submissions=True)
-    terms = HandoutTerms(chosen.assignment, chosen.to or "", chosen.for_credit, classroom.any_prediction())
+    folders = open_class(course, chosen.assignment, without_submissions=True)
+    terms = HandoutTerms(chosen.assignment, chosen.to or "", chosen.for_credit, folders.any_prediction())
     if chosen.out is not None:
         check_target(chosen.out, terms)
     with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
         if chosen.for_each:
-            folders = _for_each(chosen, classroom)
+            handouts = _for_each(chosen, folders)
         else:
-            about = (chosen.assignment, classroom.sources, classroom.settings(), Path(folder))
-            folders = {"": release_for_all(*about, for_credit=chosen.for_credit)}
+            about = (chosen.assignment, folders.sources, folders.settings(), Path(folder))
+            handouts = {"": release_for_all(*about, for_credit=chosen.for_credit)}
         if chosen.out is not None:
-            _write_packages(chosen.out, terms, folders, classroom)
+            _write_packages(chosen.out, terms, handouts, folders)
     if chosen.for_each:
         print("Grade with `autograder grade`, which reads each student's variant from variants.json.")
     return 0
 
 
-def _for_each(chosen: argparse.Namespace, classroom: Classroom) -> dict[str, Path]:
+def _for_each(chosen: argparse.Namespace, folders: AssignmentFolders) -> dict[str, Path]:
     """Hand out a variant to each student, and return the students' folders."""
     from autograder.classroom.roster import read_roster
     from autograder.course.variants.handout import hand_out
@@ -136,11 +136,11 @@ def _for_each(chosen: argparse.Namespace, classroom: Classroom) -> dict[str, Pat
     people = {person.student: person.group or person.student for person in read_roster(chosen.for_each).people}
     done = hand_out(
         chosen.assignment,
-        classroom.sources,
-        classroom.folder,
+        folders.sources,
+        folders.folder,
         people,
-        classroom.settings(),
-        submitted=classroom.students(),
+        folders.settings(),
+        submitted=folders.students(),
         replace=chosen.replace,
         for_credit=chosen.for_credit,
     )
@@ -148,12 +148,12 @@ def _for_each(chosen: argparse.Namespace, classroom: Classroom) -> dict[str, Pat
     return {student: done.folder / student / chosen.assignment for student in done.students}
 
 
-def _write_packages(out: Path, terms: HandoutTerms, folders: dict[str, Path], classroom: Classroom) -> None:
+def _write_packages(out: Path, terms: HandoutTerms, handouts: dict[str, Path], folders: AssignmentFolders) -> None:
     from autograder.classroom.handout_package import write_packages
 
-    names = write_packages(out, terms, folders, classroom.sources / "start" / "glossary.ipynb")
+    names = write_packages(out, terms, handouts, folders.sources / "start" / "glossary.ipynb")
     print(f"{out / names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "") + ": ready to hand out")
-    if terms.for_credit and "" in folders:
+    if terms.for_credit and "" in handouts:
         print("All students get the same notebook. --for-each ROSTER.csv gives each student a variant.")
 
 

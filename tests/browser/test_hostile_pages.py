@@ -17,7 +17,7 @@ import pytest
 from nbgrader.api import Gradebook
 from playwright.sync_api import Browser
 
-from autograder.grade.batch.classroom import open_class
+from autograder.grade.batch.course_folders import open_class
 from autograder.grade.batch.feedback_files import write_feedback
 from autograder.grade.sandbox.isolation import LEVELS
 from tests.browser.conftest import server_address

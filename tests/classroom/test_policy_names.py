@@ -8,7 +8,7 @@ from autograder.classroom.policy_names import checked_policy
 from autograder.classroom.roster import Roster, read_roster
 from autograder.course.new_course import make_course
 from autograder.errors import InputError
-from autograder.grade.batch.classroom import open_class
+from autograder.grade.batch.course_folders import open_class
 from tests.classroom import downloads, made_class
 from tests.classroom.made_class import ABSENT, ASSIGNMENT, STUDENTS
 from tests.classroom.made_grades import give_grades
@@ -93,9 +93,9 @@ def test_who_has_handed_in_nothing_yet_is_known(course, tmp_path, known_by):
     (course / "policy.toml").write_text(
         f'[assignments.first]\nexcused = ["{AWAY}"]\n[assignments.second.extensions]\n{HERE} = "3 days"\n', "utf-8"
     )
-    classroom = open_class(course, ASSIGNMENT, without_submissions=True)
+    folders = open_class(course, ASSIGNMENT, without_submissions=True)
     with pytest.raises(InputError, match=f"has “{AWAY}”"):
-        checked_policy(classroom)
+        checked_policy(folders)
     if known_by == "roster.csv":
         (course / "roster.csv").write_text(f"student_id,name\n{AWAY},Away\n{HERE},Here\n", "utf-8")
     elif known_by == "the list that collect was given":
@@ -108,7 +108,7 @@ def test_who_has_handed_in_nothing_yet_is_known(course, tmp_path, known_by):
         (course / "variants.json").write_text(
             f'{{"seed": "1", "assignments": {{"first": {{"changes": "", "students": {{"{AWAY}": 1}}}}}}}}', "utf-8"
         )
-    assert {AWAY} == checked_policy(classroom).excluded("first")
+    assert {AWAY} == checked_policy(folders).excluded("first")
 
 
 def test_what_the_course_keeps_of_a_list_grows(course, tmp_path):

@@ -11,7 +11,7 @@ from autograder.classroom.reading import read_answers
 from autograder.classroom.report.class_report import class_report
 from autograder.classroom.report.report_page import report_html
 from autograder.errors import InputError
-from autograder.grade.batch.classroom import open_class
+from autograder.grade.batch.course_folders import open_class
 from autograder.grade.sandbox.isolation import LEVELS
 from tests.classroom import made_class
 from tests.classroom.made_class import ASSIGNMENT

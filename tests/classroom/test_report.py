@@ -28,7 +28,7 @@ from autograder.classroom.report.wrong_answers import (
 )
 from autograder.desk.report import report as old_report
 from autograder.errors import InputError
-from autograder.grade.batch.classroom import open_class
+from autograder.grade.batch.course_folders import open_class
 from autograder.grade.submission.notebook_grade import CellGrade
 from tests.classroom import made_class
 from tests.classroom.made_grades import give_grades
@@ -286,16 +286,16 @@ def test_the_change_since_the_previous_assignment_is_that_of_the_shares(tmp_path
     give_grades(course, {"ann": {"a": 4.0}, "ben": {"a": 2.0}, "cy": {"a": 1.0}}, "early", {"a": 4.0})
     waiting = {"ann": {"b": 1.0, "remark": None}, "ben": {"b": 1.0}}
     give_grades(course, waiting, made_class.ASSIGNMENT, {"b": 2.0, "remark": 0.0})
-    classroom = open_class(course, made_class.ASSIGNMENT, without_submissions=True)
-    found = change_since(classroom)
+    folders = open_class(course, made_class.ASSIGNMENT, without_submissions=True)
+    found = change_since(folders)
     assert ("early", ["cy"], [("ann", 1.0, 0.5)]) == (
         found.before, found.missing, [(one.student, one.before, one.now) for one in found.fell]
     )  # fmt: skip
     assert (pytest.approx(1.75 / 3), 0.5) == (found.mean_before, found.mean_now)
-    assert change_since(replace(classroom, assignment="early")) is None
-    [(points, most)] = [(line.points, line.max_points) for line in course_lines(classroom) if "cy" == line.student]
+    assert change_since(replace(folders, assignment="early")) is None
+    [(points, most)] = [(line.points, line.max_points) for line in course_lines(folders) if "cy" == line.student]
     assert (1.0, 6.0) == (points, most), "without `missing` in policy.toml, a missing submission counts 0"
-    assert 0 == read_class_grades(classroom).scores["ann"].waiting, "nobody waits for a cell of 0 points"
+    assert 0 == read_class_grades(folders).scores["ann"].waiting, "nobody waits for a cell of 0 points"
 
 
 @pytest.mark.parametrize(("policy", "fell", "missing", "means"), [

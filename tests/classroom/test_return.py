@@ -16,7 +16,7 @@ from autograder.classroom.report.grading_records import read_class_grades
 from autograder.classroom.return_grades import return_grades
 from autograder.classroom.roster import Roster, read_roster
 from autograder.errors import InputError, printable_list
-from autograder.grade.batch.classroom import open_class
+from autograder.grade.batch.course_folders import open_class
 from tests.classroom import downloads, made_class
 from tests.classroom.made_class import ASSIGNMENT, STUDENTS
 from tests.classroom.made_grades import give_grades
@@ -244,10 +244,10 @@ def test_a_missing_submission_is_zero_or_blank_by_policy(tmp_path, missing):
 def test_a_student_who_left_keeps_the_cell_and_is_in_no_list(tmp_path):
     """A grade without a row does not prevent zeros for others, and the course's table omits those who left."""
     course, listed = graded(tmp_path, downloads.moodle_zip, downloads.moodle_worksheet)
-    classroom = open_class(course, ASSIGNMENT, without_submissions=True)
-    graded_students = sorted(read_class_grades(classroom).scores)
+    folders = open_class(course, ASSIGNMENT, without_submissions=True)
+    graded_students = sorted(read_class_grades(folders).scores)
     here, gone = graded_students[:2]
-    assert {here, gone} < {line.student for line in course_lines(classroom)}
+    assert {here, gone} < {line.student for line in course_lines(folders)}
     (course / "policy.toml").write_text(f'missing = "zero"\nleft = ["{here}", "{gone}"]')
     lines = [line for line in listed.read_text("utf-8").splitlines() if gone not in line]
     listed.write_text("\n".join(lines) + "\n", "utf-8")
@@ -256,7 +256,7 @@ def test_a_student_who_left_keeps_the_cell_and_is_in_no_list(tmp_path):
     assert here not in {cells(listed.read_bytes())[row][2] for row, _ in changed}
     assert len(graded_students) - 2 + len(made_class.ABSENT) == len(changed)
     assert not any(gone in remark or "excused" in remark for remark in done.remarks)
-    assert not {here, gone} & {line.student for line in course_lines(classroom)}
+    assert not {here, gone} & {line.student for line in course_lines(folders)}
 
 
 def test_a_long_list_names_the_first_and_counts_the_others():

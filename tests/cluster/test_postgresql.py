@@ -9,7 +9,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.errors import InputError, UnfinishedError
-from autograder.grade.batch.classroom import read_course
+from autograder.grade.batch.course_folders import read_course
 from autograder.grade.batch.gradebook import exclusive_lock
 from tests.cluster import postgresql
 from tests.cluster.small_class import make_class, without_seconds

@@ -18,7 +18,7 @@ from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.course.release import release_assignment
 from autograder.errors import InputError
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.batch.classroom import read_config
+from autograder.grade.batch.course_folders import read_config
 from autograder.grade.sandbox.isolation import LEVELS
 from tests.commands import nbgrader
 from tests.lessons.sources import exercises

@@ -13,7 +13,7 @@ from autograder.classroom.policy_names import fill_names, listed_students
 from autograder.classroom.submission_record import keep_students
 from autograder.errors import UnfinishedError
 from autograder.grade.batch.assignment import QUIET, Options, grade_assignment
-from autograder.grade.batch.classroom import open_class
+from autograder.grade.batch.course_folders import open_class
 from autograder.grade.batch.dry_run import dry_run
 from autograder.grade.batch.student_rows import print_report, with_names
 from autograder.grade.batch.student_submission import StudentSubmission
@@ -108,8 +108,8 @@ def test_names_of_the_classs_list_reach_the_gradebook(known, tmp_path):
     ]
     (folder / "roster.csv").write_text("\n".join(["student_id,name,email", *rows]), "utf-8")
     keep_students(folder, {"student0003": "Roe, Al", "student0009": "", "nobody": "X, Y"})
-    classroom = open_class(folder, "small")
-    names = fill_names(classroom, listed_students(classroom))
+    folders = open_class(folder, "small")
+    names = fill_names(folders, listed_students(folders))
     assert {"Doe, Jr., Jo", "李小龙", "Own, Name", "Roe, Al"} == set(names.values())
     with closing(sqlite3.connect(folder / "gradebook.db")) as book:
         found = book.execute("SELECT last_name, first_name, email FROM student ORDER BY id LIMIT 4").fetchall()

@@ -35,7 +35,7 @@ from autograder.classroom.submission_record import (
     write_record,
 )
 from autograder.errors import UnfinishedError, printable, printable_list
-from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.batch.course_folders import AssignmentFolders, open_class
 from autograder.grade.policy import read_policy
 from autograder.grade.submission_time import read_time
 from autograder.grade.validation.validate import text_table
@@ -86,39 +86,41 @@ def collect(
         InputError: the course or the assignment does not exist, or a time has no zone, and neither has the course; nothing is written.
         UnfinishedError: a file cannot be written to the course's folder.
     """
-    classroom = open_class(course, assignment, without_submissions=True)
+    folders = open_class(course, assignment, without_submissions=True)
     try:
-        return _collect(classroom, download, roster, platform, zone)
+        return _collect(folders, download, roster, platform, zone)
     except OSError as error:
         raise UnfinishedError(
-            f"{printable(str(error.filename or classroom.folder))} cannot be written ({error.strerror}); what was placed so far "
+            f"{printable(str(error.filename or folders.folder))} cannot be written ({error.strerror}); what was placed so far "
             "is kept. Correct that, then run the same command again"
         ) from None
 
 
-def _collect(classroom: Classroom, download: Path, roster: Roster, platform: str, zone: datetime.tzinfo) -> Collection:
-    assignment = classroom.assignment
-    shapes = shapes_in(classroom.sources / classroom.assignment)
-    folder = record_folder(classroom.folder, assignment)
+def _collect(
+    folders: AssignmentFolders, download: Path, roster: Roster, platform: str, zone: datetime.tzinfo
+) -> Collection:
+    assignment = folders.assignment
+    shapes = shapes_in(folders.sources / folders.assignment)
+    folder = record_folder(folders.folder, assignment)
     answers = read_answers(folder, zone)
-    record = read_record(classroom.folder, assignment)
+    record = read_record(folders.folder, assignment)
     with open_download(download) as files:
         chosen = platform_of(files, platform)
         downloads = chosen.submissions(files, zone, assignment)
         works = [readable(downloaded, shapes, answers.notebooks) for downloaded in downloads]
         _check_assignment(works, download, assignment)
         submissions, questions = attribute_submissions(works, roster, answers)
-        collector = _Collector(classroom, chosen.name, record, answers, zone)
+        collector = _Collector(folders, chosen.name, record, answers, zone)
         for submission in (submission for listed in submissions.values() for submission in listed):
             collector.time(submission)  # a time without a zone stops the command before anything is written
-        classroom.steps["submitted"].mkdir(parents=True, exist_ok=True)
+        folders.steps["submitted"].mkdir(parents=True, exist_ok=True)
         lines = [collector.settle(student, attributed) for student, attributed in sorted(submissions.items())]
-    write_record(classroom.folder, assignment, record)
-    keep_students(classroom.folder, {person.student: person.name for person in roster.people})
+    write_record(folders.folder, assignment, record)
+    keep_students(folders.folder, {person.student: person.name for person in roster.people})
     questions += collector.questions
     table = write_questions(folder, questions, answers, {work.downloaded.key for work in works})
     absent = [person for person in roster.people if person.student not in submissions]
-    before = record.keys() | set(classroom.students())
+    before = record.keys() | set(folders.students())
     earlier = [person for person in absent if person.student in before]
     missing = [person for person in absent if person.student not in before]
     open_questions = [question for question in questions if not _is_answered(question, answers)]
@@ -135,22 +137,22 @@ class _Collector:
 
     def __init__(
         self,
-        classroom: Classroom,
+        folders: AssignmentFolders,
         platform: str,
         record: dict[str, CollectedSubmission],
         answers: Answers,
         zone: datetime.tzinfo,
     ) -> None:
-        self.classroom, self.platform, self.record = classroom, platform, record
+        self.folders, self.platform, self.record = folders, platform, record
         self.answers, self.zone = answers, zone
-        self.policy, _ = read_policy(classroom.folder)
+        self.policy, _ = read_policy(folders.folder)
         self.questions: list[MatchQuestion] = []
         self.unread_times: set[str] = set()
 
     def settle(self, student: str, submissions: list[AttributedSubmission]) -> CollectedLine:
         """Place the latest of a student's submissions, store the others, and return the student's line."""
         *others, last = sorted(submissions, key=lambda submission: self._order(student, submission))
-        earlier = self.classroom.earlier(student)
+        earlier = self.folders.earlier(student)
         for submission in others:
             keep_earlier(self._read(submission, student), earlier)
         if not last.work.names:
@@ -162,8 +164,8 @@ class _Collector:
         placing: Placing = "as before"
         reason = ""
         # With "best", `grade` may have put another submission into submitted/.
-        if not (self.policy.counts == "best" and is_kept(self.classroom, student, work)):
-            placing, reason = place(self.classroom, student, work, self.record.get(student), earlier, self._is_in_time)
+        if not (self.policy.counts == "best" and is_kept(self.folders, student, work)):
+            placing, reason = place(self.folders, student, work, self.record.get(student), earlier, self._is_in_time)
         if placing in ("new", "newer than before", "as before"):
             self.record[student] = self._collected(last, work)
         self._ask(last)
@@ -191,7 +193,7 @@ class _Collector:
         """Return whether a submission is in time, by the platform if its time is unknown; True if the last one counts."""
         if self.policy.counts != "last-in-time":
             return True
-        return self.policy.is_in_time(self.classroom.assignment, student, time) if time else not late
+        return self.policy.is_in_time(self.folders.assignment, student, time) if time else not late
 
     def time(self, submission: AttributedSubmission) -> datetime.datetime | None:
         """Return the time of a submission in UTC, or None if it is unknown. Raise InputError if its time zone is missing."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 from autograder.classroom.submission_record import CollectedSubmission
 from autograder.course.paths import write_files
-from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.course_folders import AssignmentFolders
 from autograder.grade.batch.student_submission import replaced_folder
 from autograder.grade.submission.submitted_files import (
     LARGEST_NOTEBOOK,
@@ -53,7 +53,7 @@ class SubmissionFiles:
 
 
 def place(
-    classroom: Classroom,
+    folders: AssignmentFolders,
     student: str,
     work: SubmissionFiles,
     entry: CollectedSubmission | None,
@@ -70,7 +70,7 @@ def place(
         The action, and the reason for it ("" if it is obvious).
     """
     try:
-        folder = classroom.submitted(student)
+        folder = folders.submitted(student)
         if folder.is_symlink() or folder.parent.is_symlink():
             return "cannot be placed", "the student's folder in submitted/ is a link; remove it"
         if not folder.exists():
@@ -78,7 +78,7 @@ def place(
             return "new", ""
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        present = _present(classroom, student, entry)
+        present = _present(folders, student, entry)
         present = replace(present, in_time=is_in_time(student, present.handed_in, bool(entry and entry.late)))
         if present.files == work.files:
             _stamp(folder, work.handed_in or present.handed_in)
@@ -120,10 +120,10 @@ def _age(
     return "changed" if entry.digest != present.digest else "newer"
 
 
-def is_kept(classroom: Classroom, student: str, work: SubmissionFiles) -> bool:
+def is_kept(folders: AssignmentFolders, student: str, work: SubmissionFiles) -> bool:
     """Return whether a submission is stored as an earlier one, next to the one that counts."""
-    folders = classroom.earlier(student).glob("*/")
-    return classroom.submitted(student).is_dir() and any(_files_in(folder) == work.files for folder in folders)
+    earlier = folders.earlier(student).glob("*/")
+    return folders.submitted(student).is_dir() and any(_files_in(folder) == work.files for folder in earlier)
 
 
 def _files_in(folder: Path) -> dict[str, bytes]:
@@ -133,10 +133,10 @@ def _files_in(folder: Path) -> dict[str, bytes]:
     return files
 
 
-def _present(classroom: Classroom, student: str, entry: CollectedSubmission | None) -> SubmissionFiles:
-    folder = classroom.submitted(student)
+def _present(folders: AssignmentFolders, student: str, entry: CollectedSubmission | None) -> SubmissionFiles:
+    folder = folders.submitted(student)
     files = _files_in(folder)
-    time = classroom.submission_time(student).time
+    time = folders.submission_time(student).time
     return SubmissionFiles(files, time.replace(tzinfo=datetime.UTC) if time else None, entry.sequence if entry else 0)
 
 

@@ -32,7 +32,7 @@ from autograder.classroom.report.wrong_answers import (
 )
 from autograder.classroom.submission_record import read_record
 from autograder.course.teaching import Teaching, teaching_of
-from autograder.grade.batch.classroom import Classroom, opened_gradebook
+from autograder.grade.batch.course_folders import AssignmentFolders, opened_gradebook
 from autograder.grade.policy import CoursePolicy, course_total
 
 
@@ -134,20 +134,20 @@ class ClassReport(msgspec.Struct, frozen=True):
     other_variants: int = 0
 
 
-def class_report(classroom: Classroom) -> ClassReport:
+def class_report(folders: AssignmentFolders) -> ClassReport:
     """Return the report on an assignment, from records only. Raise InputError if `autograder grade` has not graded it."""
-    policy = checked_policy(classroom)
-    records, excused = _counting(read_records(classroom), policy)
+    policy = checked_policy(folders)
+    records, excused = _counting(read_records(folders), policy)
     points = [[_points(records, student, cell) for cell in records.cells] for student in records.rows]
     items = item_statistics(points, [cell.max_points for cell in records.cells])
-    notebooks = _Notebooks(classroom)
+    notebooks = _Notebooks(folders)
     reports = [_exercise(records, cell, item, notebooks) for cell, item in zip(records.cells, items, strict=True)]
     scores = [score.total for score in records.scores.values()]
-    teaching, named = teaching_of(classroom.sources, classroom.assignment), _named(reports)
+    teaching, named = teaching_of(folders.sources, folders.assignment), _named(reports)
     # To discuss: exercises in which many students gave the same wrong answer, but not all did.
     asked = sorted((report for report in reports if report.wrong), key=lambda report: -_worth(report))
     return ClassReport(
-        assignment=classroom.assignment,
+        assignment=folders.assignment,
         max_points=records.max_points,
         scores=sorted(scores),
         mean=statistics.fmean(scores),
@@ -158,7 +158,7 @@ def class_report(classroom: Classroom) -> ClassReport:
         named=_by_frequency(named),
         questions=[report.id for report in asked[:QUESTIONS]],
         ask=teaching.ask if teaching else "",
-        behind=_behind(records, classroom),
+        behind=_behind(records, folders),
         excused=excused,
         other_variants=len(notebooks.others.keys() & records.rows.keys()),
     )
@@ -167,22 +167,22 @@ def class_report(classroom: Classroom) -> ClassReport:
 class _Notebooks:
     """The students' graded notebooks. Each is read once, and only the parts that the report needs are kept."""
 
-    def __init__(self, classroom: Classroom) -> None:
-        self.classroom = classroom
+    def __init__(self, folders: AssignmentFolders) -> None:
+        self.folders = folders
         self.named: dict[str, dict[str, str]] = {}
         self.stubs: dict[str, str] = {}
-        for path in classroom.notebooks():
+        for path in folders.notebooks():
             for exercise in author_exercises(path):
                 wrong_answers = exercise.of_kind("wrong")
                 self.named[exercise.id] = {normal_form(answer.source): answer.name for answer in wrong_answers}
                 self.stubs[exercise.id] = exercise.stub
-        self.others = classroom.other_variants()
+        self.others = folders.other_variants()
         self._answers: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
 
     def answer(self, student: str, cell: TestedCell, cells: list[TestedCell]) -> str:
         texts = self._answers.get((student, cell.notebook))
         if texts is None:
-            notebook = GradedNotebook(self.classroom, student, cell.notebook)
+            notebook = GradedNotebook(self.folders, student, cell.notebook)
             texts = {each.answers: notebook.answer(each.answers) for each in cells if each.notebook == cell.notebook}
             self._answers[student, cell.notebook] = texts
         return texts[cell.answers]
@@ -235,7 +235,7 @@ def _picture(groups: list[WrongAnswers], cell: TestedCell, notebooks: _Notebooks
     """Return the address and the text of the picture that grading drew for the first group's example."""
     if not groups or not groups[0].shown_by:
         return "", ""
-    notebook = GradedNotebook(notebooks.classroom, groups[0].shown_by, cell.notebook)
+    notebook = GradedNotebook(notebooks.folders, groups[0].shown_by, cell.notebook)
     picture = PICTURE.search(notebook.shown(cell.id))
     return (picture[2], picture[1]) if picture else ("", "")
 
@@ -277,8 +277,8 @@ def _worth(report: ExerciseReport) -> float:
     return len(report.wrong[0].students) * (1.0 if 0.3 <= difficulty <= 0.7 else 0.5)
 
 
-def _behind(records: ClassRecords, classroom: Classroom) -> list[FarBehind]:
-    names, behind = _names(classroom), []
+def _behind(records: ClassRecords, folders: AssignmentFolders) -> list[FarBehind]:
+    names, behind = _names(folders), []
     for student, row in records.rows.items():
         if (share := _share(records, student)) < FAR_BEHIND:
             grades = [grade for cells in row.cells.values() for grade in cells.values()]
@@ -319,25 +319,25 @@ class CourseLine(msgspec.Struct, frozen=True):
     dropped: tuple[str, ...]
 
 
-def graded_assignments(classroom: Classroom) -> list[str]:
+def graded_assignments(folders: AssignmentFolders) -> list[str]:
     """Return the assignments with grades, by due date and then by name."""
-    if not classroom.has_gradebook:
+    if not folders.has_gradebook:
         return []
-    with opened_gradebook(classroom) as book:
+    with opened_gradebook(folders) as book:
         graded = [assignment for assignment in book.assignments if assignment.num_submissions]
         graded.sort(key=lambda entry: (entry.duedate is None, str(entry.duedate or ""), entry.name))
         return [assignment.name for assignment in graded]
 
 
-def change_since(classroom: Classroom) -> AssignmentChange | None:
+def change_since(folders: AssignmentFolders) -> AssignmentChange | None:
     """Return the change since the previous assignment; None for the first one."""
-    names = graded_assignments(classroom)
-    place = names.index(classroom.assignment)
+    names = graded_assignments(folders)
+    place = names.index(folders.assignment)
     if not place:
         return None
-    recent = {name: read_class_grades(replace(classroom, assignment=name)) for name in names[place - 1 : place + 1]}
-    now = recent[classroom.assignment]
-    policy, people = checked_policy(classroom), _names(classroom)
+    recent = {name: read_class_grades(replace(folders, assignment=name)) for name in names[place - 1 : place + 1]}
+    now = recent[folders.assignment]
+    policy, people = checked_policy(folders), _names(folders)
     shares_before, shares_now = (
         {student: _share(grades, student) for student in _counted(grades.scores, policy, name)}
         for name, grades in recent.items()
@@ -352,20 +352,20 @@ def change_since(classroom: Classroom) -> AssignmentChange | None:
         mean_before=statistics.fmean(shares_before.values()),
         mean_now=statistics.fmean(shares_now.values()),
         fell=sorted(fell, key=lambda change: change.now - change.before),
-        missing=sorted(shares_before.keys() - now.scores.keys() - policy.excluded(classroom.assignment)),
+        missing=sorted(shares_before.keys() - now.scores.keys() - policy.excluded(folders.assignment)),
     )
 
 
-def course_lines(classroom: Classroom) -> list[CourseLine]:
+def course_lines(folders: AssignmentFolders) -> list[CourseLine]:
     """Return a line for each student over all graded assignments, computed with the course's policy."""
-    policy = checked_policy(classroom)
-    grades = {name: read_class_grades(replace(classroom, assignment=name)) for name in graded_assignments(classroom)}
-    listed = listed_students(classroom)
+    policy = checked_policy(folders)
+    grades = {name: read_class_grades(replace(folders, assignment=name)) for name in graded_assignments(folders)}
+    listed = listed_students(folders)
     graded = {student for assignment in grades.values() for student in assignment.scores}
     students = sorted((listed.keys() | graded) - {*policy.left})
     names = {student: person.name for student, person in listed.items()}
     for name in grades:
-        names |= _names(replace(classroom, assignment=name))
+        names |= _names(replace(folders, assignment=name))
     return [_line(student, names.get(student, ""), grades, policy) for student in students]
 
 
@@ -378,9 +378,9 @@ def _line(student: str, name: str, grades: dict[str, ClassGrades], policy: Cours
     return CourseLine(student, name, *course_total(policy, student, scores))
 
 
-def _names(classroom: Classroom) -> dict[str, str]:
+def _names(folders: AssignmentFolders) -> dict[str, str]:
     """Return the names of the students whose submissions `collect` has recorded."""
-    return {student: entry.name for student, entry in read_record(classroom.folder, classroom.assignment).items()}
+    return {student: entry.name for student, entry in read_record(folders.folder, folders.assignment).items()}
 
 
 def _share(grades: ClassGrades | ClassRecords, student: str) -> float:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from autograder.course.canonical import read
 from autograder.errors import InputError
-from autograder.grade.batch.classroom import Classroom, opened_gradebook
+from autograder.grade.batch.course_folders import AssignmentFolders, opened_gradebook
 from autograder.grade.batch.gradebook import Score, points_by_cell, read_scores
 from autograder.grade.submission.notebook_grade import CellGrade
 
@@ -27,19 +27,17 @@ class ClassGrades:
     scores: dict[str, Score]  # student → score; students without a submission are missing
 
 
-def read_class_grades(classroom: Classroom) -> ClassGrades:
+def read_class_grades(folders: AssignmentFolders) -> ClassGrades:
     """Return the grades of an assignment. Raise InputError if it has none yet."""
-    missing = InputError(
-        f"{classroom.assignment} has no grades yet. Run `autograder grade {classroom.assignment}` first"
-    )
-    if not classroom.has_gradebook:  # nbgrader would create an empty one
+    missing = InputError(f"{folders.assignment} has no grades yet. Run `autograder grade {folders.assignment}` first")
+    if not folders.has_gradebook:  # nbgrader would create an empty one
         raise missing
-    with opened_gradebook(classroom) as book:
+    with opened_gradebook(folders) as book:
         try:
-            assignment = book.find_assignment(classroom.assignment)
+            assignment = book.find_assignment(folders.assignment)
         except MissingEntry:
             raise missing from None
-        if not (scores := read_scores(book, classroom.assignment)):
+        if not (scores := read_scores(book, folders.assignment)):
             raise missing
         return ClassGrades(float(assignment.max_score), scores)
 
@@ -76,31 +74,31 @@ class ClassRecords(msgspec.Struct, frozen=True):
         return self.rows[student].cells.get(cell.notebook, {}).get(cell.id)
 
 
-def read_records(classroom: Classroom) -> ClassRecords:
+def read_records(folders: AssignmentFolders) -> ClassRecords:
     """Return the stored records of an assignment. Raise InputError if `autograder grade` has not graded it."""
-    grades = read_class_grades(classroom)
+    grades = read_class_grades(folders)
     query = "SELECT student, cells FROM autograder_grade WHERE assignment = :a ORDER BY student"
-    with opened_gradebook(classroom) as book:
+    with opened_gradebook(folders) as book:
         try:
-            stored = book.db.execute(text(query), {"a": classroom.assignment}).all()
+            stored = book.db.execute(text(query), {"a": folders.assignment}).all()
         except SQLAlchemyError:
             stored = []
         is_waiting = Grade.needs_manual_grade & Grade.manual_score.is_(None)
-        points = points_by_cell(book, classroom.assignment, case((is_waiting, null()), else_=Grade.score))
+        points = points_by_cell(book, folders.assignment, case((is_waiting, null()), else_=Grade.score))
     rows = {
         row.student: msgspec.json.decode(row.cells, type=RecordedRow) for row in stored if row.student in grades.scores
     }
     if not rows:
         raise InputError(
-            f"{classroom.assignment} was not graded by `autograder grade`, which records the data of the report. Grade it again"
+            f"{folders.assignment} was not graded by `autograder grade`, which records the data of the report. Grade it again"
         )
-    return ClassRecords(classroom.assignment, grades.max_points, tested_cells(classroom), rows, grades.scores, points)
+    return ClassRecords(folders.assignment, grades.max_points, tested_cells(folders), rows, grades.scores, points)
 
 
-def tested_cells(classroom: Classroom) -> list[TestedCell]:
+def tested_cells(folders: AssignmentFolders) -> list[TestedCell]:
     """Return the graded cells of an assignment's sources, in order."""
     cells: list[TestedCell] = []
-    for path in classroom.notebooks():
+    for path in folders.notebooks():
         answers: tuple[str, ...] = ()
         is_tested = False  # the next solution cell begins another answer
         for cell in read(path).cells:
@@ -119,9 +117,9 @@ class GradedNotebook:
     It is empty if the file in autograded/ is missing or damaged.
     """
 
-    def __init__(self, classroom: Classroom, student: str, notebook: str) -> None:
+    def __init__(self, folders: AssignmentFolders, student: str, notebook: str) -> None:
         try:
-            cells = json.loads((classroom.autograded(student) / f"{notebook}.ipynb").read_bytes())["cells"]
+            cells = json.loads((folders.autograded(student) / f"{notebook}.ipynb").read_bytes())["cells"]
         except (OSError, ValueError, KeyError, TypeError):
             cells = []
         self._cells = {str(cell.get("metadata", {}).get("nbgrader", {}).get("grade_id")): cell for cell in cells}

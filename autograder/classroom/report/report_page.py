@@ -31,7 +31,7 @@ from autograder.classroom.report.class_report import (
 from autograder.classroom.report.wrong_answers import WrongAnswers
 from autograder.course.paths import CLASS, write_results
 from autograder.errors import InputError, html_with_code, printable
-from autograder.grade.batch.classroom import Classroom, course_folder, open_class, read_course
+from autograder.grade.batch.course_folders import AssignmentFolders, course_folder, open_class, read_course
 from autograder.grade.batch.feedback_page import code_styles
 from autograder.locale.languages import language
 from autograder.locale.translations import translated, translated_templates
@@ -171,10 +171,10 @@ def report(assignment: str, course: str | Path | None = None) -> ReportOnClass:
     course = Path(course) if course else CLASS
     names = [name for name in _assignments(course) if assignment and name.startswith(assignment)]
     name = names[0] if len(names) == 1 else assignment
-    classroom = _last(course) if assignment == ALL else open_class(course, name, without_submissions=True)
-    on_assignment = class_report(classroom)
-    lines = course_lines(classroom) if assignment == ALL else []
-    return ReportOnClass(on_assignment, change_since(classroom), lines)
+    folders = _last(course) if assignment == ALL else open_class(course, name, without_submissions=True)
+    on_assignment = class_report(folders)
+    lines = course_lines(folders) if assignment == ALL else []
+    return ReportOnClass(on_assignment, change_since(folders), lines)
 
 
 def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bool) -> str:
@@ -198,7 +198,7 @@ def _assignments(course: Path) -> list[str]:
     return sorted({path.parent.name for place in places for path in place.glob("*/*.ipynb")})
 
 
-def _last(course: Path) -> Classroom:
+def _last(course: Path) -> AssignmentFolders:
     sources = _assignments(course)
     for name in sources[:1]:
         graded = graded_assignments(open_class(course, name, without_submissions=True))

@@ -21,8 +21,8 @@ from autograder.course.variants.variant_record import other_owners
 from autograder.errors import InputError, UnfinishedError, printable
 from autograder.grade.backends.grading_job import Backend, GradingTerms, Job, JobResult, OpenBackend, deciding_versions
 from autograder.grade.backends.local_processes import LocalBackend
-from autograder.grade.batch.classroom import (
-    Classroom,
+from autograder.grade.batch.course_folders import (
+    AssignmentFolders,
     check_release,
     forbids_one_process,
     limits_of,
@@ -88,19 +88,19 @@ def grade_assignment(
         IsolationError: this machine does not provide the isolation level; nothing is graded.
         UnfinishedError: the gradebook stays locked, the disk is full, or another client grades the assignment; run again with `resume`.
     """
-    classroom = open_class(course, assignment)
-    with exclusive_lock(classroom.gradebook, assignment):
-        return grade_classroom(classroom, options, shown, open_backend)
+    folders = open_class(course, assignment)
+    with exclusive_lock(folders.gradebook, assignment):
+        return grade_submissions(folders, options, shown, open_backend)
 
 
-def grade_classroom(
-    classroom: Classroom, options: Options, shown: ProgressCallbacks, open_backend: OpenBackend | None
+def grade_submissions(
+    folders: AssignmentFolders, options: Options, shown: ProgressCallbacks, open_backend: OpenBackend | None
 ) -> list[StudentRow]:
     """Grade a class that is already open, as `grade_assignment` does."""
     # The workers of a cluster check the level themselves.
     level = known_level(options.isolation) if open_backend else require_level(options.isolation)
-    check_release(classroom)
-    settings = classroom.settings()
+    check_release(folders)
+    settings = folders.settings()
     forbid = options.two_processes or forbids_one_process(settings)
     if forbid and options.one_process:
         raise InputError.of(
@@ -108,11 +108,11 @@ def grade_classroom(
             "nbgrader_config.py. Use one of them."
         )
     limits = options.limits or limits_of(settings, options.chosen_limits)
-    sources, notes = classroom.read_sources(level, limits)
-    register(classroom, list(sources.values()), accept_source=options.accept_source)
+    sources, notes = folders.read_sources(level, limits)
+    register(folders, list(sources.values()), accept_source=options.accept_source)
     jobs = parallel_jobs(options.jobs)
     opened = open_backend or partial(LocalBackend, count=jobs)
-    with GradingRecords(classroom.gradebook, classroom.assignment, settings) as records:
+    with GradingRecords(folders.gradebook, folders.assignment, settings) as records:
         run = records.unfinished() if options.resume else None
         run = run or records.begin(secrets.randbits(63), forced=options.force)
         terms = GradingTerms(sources, level.name, limits, run.seed)
@@ -120,13 +120,13 @@ def grade_classroom(
             judging = {"forbid_in_process": forbid, "all_in_process": options.one_process}
             reports = _source_reports(terms, records, backend, shown.step, **judging)
             shown.reports(list(reports.values()))
-            completed = {"any_prediction": classroom.any_prediction()}
+            completed = {"any_prediction": folders.any_prediction()}
             plans = {name: msgspec.structs.replace(report.plan, **completed) for name, report in reports.items()}
-            batch = _Batch(classroom, terms, plans, records, run, shown, notes, may_move=options.may_move)
+            batch = _Batch(folders, terms, plans, records, run, shown, notes, may_move=options.may_move)
             rows = batch.grade(backend)
         if options.feedback != "off":
             new = [row.student for row in rows if row.in_gradebook and not batch.has_feedback(row, options.feedback)]
-            problems = write_feedback(classroom, new, options.feedback, jobs)
+            problems = write_feedback(folders, new, options.feedback, jobs)
             rows = [with_problem(row, problems.get(row.student)) for row in rows]
         records.finish(run)
     return sorted(rows, key=lambda row: row.student)
@@ -135,7 +135,7 @@ def grade_classroom(
 class _Batch:
     def __init__(
         self,
-        classroom: Classroom,
+        folders: AssignmentFolders,
         terms: GradingTerms,
         plans: dict[str, GradingPlan],
         records: GradingRecords,
@@ -146,14 +146,14 @@ class _Batch:
         may_move: bool,
     ) -> None:
         self.may_move = may_move
-        policy, self.policy_digest = read_policy(classroom.folder)
-        self.takes_best, self.excused = policy.counts == "best", policy.excluded(classroom.assignment)
+        policy, self.policy_digest = read_policy(folders.folder)
+        self.takes_best, self.excused = policy.counts == "best", policy.excluded(folders.assignment)
         # By student: all submissions of those who have several, if the best one counts.
         self.candidates: dict[str, list[StudentSubmission]] = {}
-        self.classroom, self.terms, self.plans, self.records, self.run = classroom, terms, plans, records, run
+        self.folders, self.terms, self.plans, self.records, self.run = folders, terms, plans, records, run
         self.shown, self.notes = shown, notes
-        self.students = classroom.students()
-        self.variants, self.former = classroom.variants(), classroom.handed_out().former
+        self.students = folders.students()
+        self.variants, self.former = folders.variants(), folders.handed_out().former
         # A student whom the teacher has removed from the gradebook still has an origin there, but no grade.
         has_grade = records.scores()
         self.origins = {student: origin for student, origin in records.origins().items() if student in has_grade}
@@ -176,7 +176,7 @@ class _Batch:
     def grade(self, backend: Backend) -> list[StudentRow]:
         for results in backend.batches(self._jobs()):
             self._write_finished([self._with_grade(result) for result in results])
-        times = {row.student: self.classroom.submission_time(row.student) for row in self.finished}
+        times = {row.student: self.folders.submission_time(row.student) for row in self.finished}
         self.records.renew_penalties({row.student: times[row.student].time for row in self.finished if row.unchanged})
         scores = self.records.scores()
         return [
@@ -200,7 +200,7 @@ class _Batch:
         """Return whether a student's pages are up to date, also with what a person gave, and show this of hidden tests."""
         if not row.unchanged or row.late_penalty != self.penalties.get(row.student):
             return False
-        folder = self.classroom.feedback(row.student)
+        folder = self.folders.feedback(row.student)
         expected = {name: f"{level} {self.marks.get((row.student, name), '')}" for name in row.cells}
         return folder.is_dir() and expected == {name: version_of_page(folder / f"{name}.html") for name in expected}
 
@@ -222,13 +222,13 @@ class _Batch:
             self._write_finished(works)
 
     def _read(self, student: str, earlier: Path | None = None) -> StudentSubmission:
-        return StudentSubmission(self.classroom, student, self.terms.sources, self.terms.limits, earlier)
+        return StudentSubmission(self.folders, student, self.terms.sources, self.terms.limits, earlier)
 
     def _earlier(self, present: StudentSubmission) -> list[StudentSubmission]:
         """Return the earlier submissions of a student that differ from the present one."""
         student = present.student
-        folders = sorted(path for path in self.classroom.earlier(student).glob("*/") if not path.is_symlink())
-        differing = [work for folder in folders if (work := self._read(student, folder)).digest != present.digest]
+        earlier = sorted(path for path in self.folders.earlier(student).glob("*/") if not path.is_symlink())
+        differing = [work for folder in earlier if (work := self._read(student, folder)).digest != present.digest]
         if differing:
             self.candidates[student] = [present, *differing]
         return differing
@@ -280,7 +280,7 @@ class _Batch:
             cells = ", ".join(changed)
             self.restored[work.student] = f"another program had changed the points of {cells}, which are restored"
             return False
-        there = self.classroom.autograded(work.student).is_dir()
+        there = self.folders.autograded(work.student).is_dir()
         return there and (origin.run == self.run.number or not self.run.forced)
 
     def _changed_elsewhere(self, student: str, origin: GradeOrigin) -> list[str]:
@@ -382,11 +382,11 @@ def validate_assignment(
     author's right and wrong answers; 0 grades none of these.
     """
     level, count = require_level(isolation), parallel_jobs(jobs)
-    classroom = open_class(course, assignment, without_submissions=True)
-    check_release(classroom)
-    settings = classroom.settings()
+    folders = open_class(course, assignment, without_submissions=True)
+    check_release(folders)
+    settings = folders.settings()
     limits = limits_of(settings, {})
-    sources, _ = classroom.read_sources(level, limits)
+    sources, _ = folders.read_sources(level, limits)
     terms = GradingTerms(sources, level.name, limits, secrets.randbits(63))
     forbid = two_processes or forbids_one_process(settings)
     with LocalBackend(terms, count) as backend:
@@ -396,7 +396,7 @@ def validate_assignment(
     if not mutants:
         return [(report, None) for report in reports]
     short = msgspec.structs.replace(terms, limits=short_limits(limits))
-    named = {path.stem: named_answers(sources[path.stem], read(path)) for path in classroom.notebooks()}
+    named = {path.stem: named_answers(sources[path.stem], read(path)) for path in folders.notebooks()}
     with LocalBackend(short, count) as backend:
         return [
             (report, mutation_test(sources[report.notebook], report, backend, mutants, on_step, named[report.notebook]))

@@ -13,8 +13,8 @@ from nbgrader.api import Base
 from sqlalchemy import MetaData, Table, create_engine, inspect
 
 from autograder.grade.backends.grading_job import OpenBackend
-from autograder.grade.batch.assignment import Options, ProgressCallbacks, grade_classroom
-from autograder.grade.batch.classroom import Classroom, open_class, opened_gradebook
+from autograder.grade.batch.assignment import Options, ProgressCallbacks, grade_submissions
+from autograder.grade.batch.course_folders import AssignmentFolders, open_class, opened_gradebook
 from autograder.grade.batch.gradebook import RECORDS, GradeOrigin, GradingRecords, Score
 from autograder.grade.batch.student_rows import MovedGrade, StudentRow, stored_row
 
@@ -26,25 +26,25 @@ def dry_run(
     assignment: str, course: Path, options: Options, shown: ProgressCallbacks, open_backend: OpenBackend
 ) -> list[MovedGrade]:
     """Return the students whose points a run of `grade` with these arguments would change. Nothing is written to the course."""
-    classroom = open_class(course, assignment)
+    folders = open_class(course, assignment)
     with tempfile.TemporaryDirectory(prefix="autograder-dry-run-") as folder:
-        trial = _copy(classroom, Path(folder))
+        trial = _copy(folders, Path(folder))
         before = _records(trial)
         options = msgspec.structs.replace(options, feedback="off", may_move=False)
-        notes = {row.student: row.notes for row in grade_classroom(trial, options, shown, open_backend)}
+        notes = {row.student: row.notes for row in grade_submissions(trial, options, shown, open_backend)}
         return list(_moved(before, _records(trial), notes))
 
 
-def _copy(classroom: Classroom, folder: Path) -> Classroom:
+def _copy(folders: AssignmentFolders, folder: Path) -> AssignmentFolders:
     """Return the class with a copy of its gradebook, and with other folders for the files that grading writes."""
     gradebook = folder / "gradebook.db"
-    if classroom.has_gradebook:
-        with opened_gradebook(classroom):  # reports a problem with the gradebook in one sentence
-            _copy_tables(classroom.gradebook, f"sqlite:///{gradebook}")
-    steps = classroom.steps | {"autograded": folder / "autograded", "feedback": folder / "feedback"}
-    trial = replace(classroom, gradebook=f"sqlite:///{gradebook}", steps=steps)
-    for student in classroom.students():
-        if classroom.autograded(student).is_dir():  # a student whose folder is missing is graded again
+    if folders.has_gradebook:
+        with opened_gradebook(folders):  # reports a problem with the gradebook in one sentence
+            _copy_tables(folders.gradebook, f"sqlite:///{gradebook}")
+    steps = folders.steps | {"autograded": folder / "autograded", "feedback": folder / "feedback"}
+    trial = replace(folders, gradebook=f"sqlite:///{gradebook}", steps=steps)
+    for student in folders.students():
+        if folders.autograded(student).is_dir():  # a student whose folder is missing is graded again
             trial.autograded(student).mkdir(parents=True)
     return trial
 
@@ -64,10 +64,10 @@ def _copy_tables(address: str, copy: str) -> None:
     here.dispose()
 
 
-def _records(classroom: Classroom) -> _Records:
-    if not classroom.has_gradebook:
+def _records(folders: AssignmentFolders) -> _Records:
+    if not folders.has_gradebook:
         return {}, {}
-    with GradingRecords(classroom.gradebook, classroom.assignment, classroom.settings()) as records:
+    with GradingRecords(folders.gradebook, folders.assignment, folders.settings()) as records:
         return records.scores(), records.origins()
 
 

@@ -17,7 +17,7 @@ from traitlets import Enum, default
 from traitlets.config import Config
 
 from autograder.errors import printable
-from autograder.grade.batch.classroom import Classroom, opened_gradebook
+from autograder.grade.batch.course_folders import AssignmentFolders, opened_gradebook
 from autograder.grade.batch.feedback_page import localize_messages, page_html
 from autograder.grade.batch.student_submission import replaced_folder, write_file
 from autograder.grade.nbgrader_adapter import add_grades
@@ -69,43 +69,43 @@ def configure_feedback(config: Config, level: str = "name") -> None:
     config.CoverHiddenTests.level = level
 
 
-def write_feedback(classroom: Classroom, students: list[str], level: str, jobs: int) -> dict[str, str]:
+def write_feedback(folders: AssignmentFolders, students: list[str], level: str, jobs: int) -> dict[str, str]:
     """Write the pages of these students with `jobs` processes; return the reason for each student whose pages cannot be written."""
     if not students:
         return {}
     count = min(jobs, len(students))
-    slices = [(classroom, students[start::count], level) for start in range(count)]
+    slices = [(folders, students[start::count], level) for start in range(count)]
     with multiprocessing.get_context("fork").Pool(count) as pool:
         return {student: problem for problems in pool.starmap(_write, slices) for student, problem in problems.items()}
 
 
-def _write(classroom: Classroom, students: list[str], level: str) -> dict[str, str]:
-    config = classroom.settings()
+def _write(folders: AssignmentFolders, students: list[str], level: str) -> dict[str, str]:
+    config = folders.settings()
     config.CoverHiddenTests.level = level
     cover = CoverHiddenTests(config=config)
-    zone = read_policy(classroom.folder)[0].zone
-    with opened_gradebook(classroom) as book:
+    zone = read_policy(folders.folder)[0].zone
+    with opened_gradebook(folders) as book:
 
         def page(path: Path, student: str) -> str:
             notebook = nbformat.read(path, 4)
-            grades = add_grades(notebook, book.find_submission_notebook(path.stem, classroom.assignment, student))
+            grades = add_grades(notebook, book.find_submission_notebook(path.stem, folders.assignment, student))
             notebook, _ = cover.preprocess(notebook, {})
             return page_html(notebook, {"notebook": path.stem, **grades}, str(path.parent), zone)
 
-        problems = {student: _write_pages(classroom, student, page) for student in students}
+        problems = {student: _write_pages(folders, student, page) for student in students}
     return {student: f"there is no feedback page ({problem})" for student, problem in problems.items() if problem}
 
 
-def _write_pages(classroom: Classroom, student: str, page: Callable[[Path, str], str]) -> str | None:
+def _write_pages(folders: AssignmentFolders, student: str, page: Callable[[Path, str], str]) -> str | None:
     """Write a student's pages; return the reason if they could not be written, otherwise None."""
     try:
         with time_limit(PAGE_SECONDS):
-            paths = sorted(classroom.autograded(student).glob("*.ipynb"))
+            paths = sorted(folders.autograded(student).glob("*.ipynb"))
             pages = {f"{path.stem}.html": page(path, student) for path in paths}
             if not pages:
                 return "there is no graded notebook"
 
-            with replaced_folder(classroom.feedback(student)) as folder:
+            with replaced_folder(folders.feedback(student)) as folder:
                 for name, html in pages.items():
                     write_file(folder / name, html.encode(), 0o644)  # the mode that nbgrader sets
     except TimeUp:

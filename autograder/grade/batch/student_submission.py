@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from autograder.errors import as_utf8, printable
-from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.course_folders import AssignmentFolders
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted_files import (
@@ -34,15 +34,15 @@ class StudentSubmission:
 
     def __init__(
         self,
-        classroom: Classroom,
+        folders: AssignmentFolders,
         student: str,
         sources: dict[str, AssignmentSource],
         limits: Limits,
         earlier: Path | None = None,
     ) -> None:
         """Read a student's folder, or the folder of an earlier submission."""
-        self.student, self._classroom, self._sources = student, classroom, sources
-        self.folder = folder = earlier or classroom.submitted(student)
+        self.student, self._classroom, self._sources = student, folders, sources
+        self.folder = folder = earlier or folders.submitted(student)
         self.key = student if earlier is None else f"{student}/{earlier.name}"  # unique in a run
         self._course_files = next((source.files for source in sources.values()), {})  # the same for all notebooks
         self.notebooks: dict[str, bytes] = {}  # the readable notebooks of the assignment
@@ -62,7 +62,7 @@ class StudentSubmission:
                 self.grades[name] = unreadable(source, str(error))
         reasons = [f"{name}: {graded.ended}" for name, graded in self.grades.items()]
         self.digest = digest(repr((self.notebooks, reasons, self.notes)).encode(), self.files)
-        self.timestamp: datetime.datetime | None = classroom.submission_time(student, folder).time
+        self.timestamp: datetime.datetime | None = folders.submission_time(student, folder).time
 
     @property
     def complete(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from autograder import cli
 from autograder.errors import InputError
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.batch.classroom import limits_of, read_config, read_course
+from autograder.grade.batch.course_folders import limits_of, read_config, read_course
 from autograder.grade.wire.limits import MEBIBYTE, SETTINGS, Limits, configuration_lines
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, write_source
 from tests.grade.hostile.school import FULL, hand_in

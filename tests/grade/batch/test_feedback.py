@@ -14,7 +14,7 @@ from traitlets.config import Config
 
 from autograder.classroom.report.report_page import report
 from autograder.grade.batch import feedback_files, feedback_page
-from autograder.grade.batch.classroom import open_class
+from autograder.grade.batch.course_folders import open_class
 from autograder.grade.batch.feedback_files import CoverHiddenTests, configure_feedback, write_feedback
 from autograder.grade.batch.feedback_page import (
     as_mathml,
@@ -405,9 +405,9 @@ def test_a_page_that_takes_too_long_is_named(folder, monkeypatch):
     monkeypatch.setattr(feedback_files, "PAGE_SECONDS", 0.2)
     monkeypatch.setattr(feedback_files, "page_html", lambda *_: time.sleep(60))
     start = time.monotonic()
-    classroom = open_class(folder, plain_course.ASSIGNMENT)
+    folders = open_class(folder, plain_course.ASSIGNMENT)
     expected = {"some": "there is no feedback page (it took more than 0.2 seconds)"}
-    assert expected == write_feedback(classroom, ["some"], "name", 1)
+    assert expected == write_feedback(folders, ["some"], "name", 1)
     assert time.monotonic() - start < 30
 
 

@@ -12,7 +12,7 @@ from nbgrader.plugins import CsvExportPlugin
 from autograder.classroom.collect.collection import collect
 from autograder.classroom.roster import Roster
 from autograder.errors import InputError
-from autograder.grade.batch.classroom import open_class
+from autograder.grade.batch.course_folders import open_class
 from autograder.grade.batch.gradebook import GradingRecords, Score
 from autograder.grade.policy import AssignmentPolicy, CoursePolicy, DropLowest, LateRule, course_total, read_policy
 from tests.classroom import made_class
@@ -48,23 +48,23 @@ def penalties(course, policy: str | None) -> dict[str, float]:
     path.unlink(missing_ok=True)
     if policy is not None:
         path.write_text(policy, "utf-8")
-    classroom = open_class(course, ASSIGNMENT, without_submissions=True)
-    with GradingRecords(classroom.gradebook, ASSIGNMENT, classroom.settings()) as records:
+    folders = open_class(course, ASSIGNMENT, without_submissions=True)
+    with GradingRecords(folders.gradebook, ASSIGNMENT, folders.settings()) as records:
         records.renew_penalties({student: DUE + datetime.timedelta(hours=hours) for student, hours in HOURS.items()})
         return {student: score.late_penalty for student, score in records.scores().items()}
 
 
 def test_predictions_are_counted_by_the_policy_of_their_assignment(course):
     """Only `predictions = "completion"` of this assignment counts any prediction, and another word is refused."""
-    path, classroom = course / "policy.toml", open_class(course, ASSIGNMENT, without_submissions=True)
+    path, folders = course / "policy.toml", open_class(course, ASSIGNMENT, without_submissions=True)
     path.unlink(missing_ok=True)
-    assert not classroom.any_prediction()
+    assert not folders.any_prediction()
     for assignment, counted in (("second", False), (ASSIGNMENT, True)):
         path.write_text(f'[assignments.{assignment}]\npredictions = "completion"\n', "utf-8")
-        assert counted is classroom.any_prediction()
+        assert counted is folders.any_prediction()
     path.write_text(f'[assignments.{ASSIGNMENT}]\npredictions = "some"\n', "utf-8")
     with pytest.raises(InputError, match="predictions"):
-        classroom.any_prediction()
+        folders.any_prediction()
 
 
 def test_each_begun_day_costs_its_percentage(course):

@@ -15,7 +15,7 @@ from autograder.course.new_course import ASSIGNMENT, make_course
 from autograder.course.variants.declared_changes import read_changes
 from autograder.course.variants.variant import vary
 from autograder.course.variants.variant_record import read_record
-from autograder.grade.batch.classroom import open_class
+from autograder.grade.batch.course_folders import open_class
 
 pytestmark = pytest.mark.thorough
 
@@ -146,8 +146,8 @@ def test_answers_in_the_variant_of_another_student_are_no_beliefs(course, capsys
     for student in ("ann", "cleo"):
         hand_in(course, student, "def warm_days(temperatures, limit):\n    return -1", notebook="ann")
     assert {"ann": 0.0, "cleo": 0.0} == scores(course, capsys)
-    classroom = open_class(course, ASSIGNMENT)
-    report = class_report(classroom)
+    folders = open_class(course, ASSIGNMENT)
+    report = class_report(folders)
     (exercise,) = [one for one in report.exercises if one.id == "test_warm_days"]
     assert [("ann",)] == [group.students for group in exercise.wrong]
     assert 1 == report.other_variants

@@ -132,7 +132,7 @@ class SubmissionTime:
 
 
 @dataclass(frozen=True)
-class Classroom(CourseFolders):
+class AssignmentFolders(CourseFolders):
     """The folders of an assignment in a nbgrader course."""
 
     assignment: str  # nbgrader's name for the assignment, which is its folder's name in `sources`
@@ -241,7 +241,7 @@ def _is_missing(path: Path) -> bool:
     return False
 
 
-def open_class(folder: Path, assignment: str, *, without_submissions: bool = False) -> Classroom:
+def open_class(folder: Path, assignment: str, *, without_submissions: bool = False) -> AssignmentFolders:
     """Return the class in a folder, with the paths that its nbgrader_config.py sets.
 
     With `without_submissions`, submissions may be missing, because nothing will be written.
@@ -254,12 +254,12 @@ def open_class(folder: Path, assignment: str, *, without_submissions: bool = Fal
     # The name is also used for the folders of students, grades and records, so it must not lead to another folder.
     if sources is None or assignment == ".." or PurePath(assignment).name != assignment or not assignment:
         raise InputError(_no_source(course.source_folders, assignment))
-    classroom = Classroom(**vars(course) | {"sources": sources}, assignment=assignment)
-    if not classroom.notebooks():
+    folders = AssignmentFolders(**vars(course) | {"sources": sources}, assignment=assignment)
+    if not folders.notebooks():
         raise InputError(f"there is no notebook in {sources / assignment}. Put the assignment's source notebook there")
     if not without_submissions:
-        _check_submissions(classroom)
-    return classroom
+        _check_submissions(folders)
+    return folders
 
 
 def course_folder(folder: Path) -> Path:
@@ -270,16 +270,16 @@ def course_folder(folder: Path) -> Path:
     return folder
 
 
-def _check_submissions(classroom: Classroom) -> None:
-    submitted = classroom.steps["submitted"]
-    if not classroom.students():
+def _check_submissions(folders: AssignmentFolders) -> None:
+    submitted = folders.steps["submitted"]
+    if not folders.students():
         raise InputError(
-            f"no student has submitted {classroom.assignment!r}: there is no {submitted}/STUDENT/{classroom.assignment}/. "
+            f"no student has submitted {folders.assignment!r}: there is no {submitted}/STUDENT/{folders.assignment}/. "
             f"Collect first, or name another folder with --course"
         )
-    if not os.access(classroom.folder, os.W_OK):
+    if not os.access(folders.folder, os.W_OK):
         raise InputError(
-            f"the gradebook cannot be written to {classroom.folder}. Copy the course to a folder that you can write to"
+            f"the gradebook cannot be written to {folders.folder}. Copy the course to a folder that you can write to"
         )
 
 
@@ -293,9 +293,9 @@ def _no_source(places: tuple[Path, ...], assignment: str) -> str:
     )
 
 
-def check_release(classroom: Classroom) -> None:
+def check_release(folders: AssignmentFolders) -> None:
     """Raise InputError if a notebook in the course's release folder contains cells of the author."""
-    folder = classroom.folder / CourseDirectory(config=classroom.settings()).release_directory / classroom.assignment
+    folder = folders.folder / CourseDirectory(config=folders.settings()).release_directory / folders.assignment
     for path in sorted(folder.glob("*.ipynb")):
         try:
             cells = read(path).cells
@@ -305,11 +305,11 @@ def check_release(classroom: Classroom) -> None:
             raise InputError(
                 f"{printable(str(path))} has {count} of the author's cells (tagged answer, right or wrong), which students must not "
                 "get. Write `from autograder.course.nbgrader_release import configure` and `configure(c)` into "
-                f"nbgrader_config.py, run `nbgrader generate_assignment {classroom.assignment} --force`, and release it again"
+                f"nbgrader_config.py, run `nbgrader generate_assignment {folders.assignment} --force`, and release it again"
             )
 
 
-def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_source: bool = False) -> None:
+def register(folders: AssignmentFolders, sources: list[AssignmentSource], *, accept_source: bool = False) -> None:
     """Add the assignment to the gradebook with nbgrader's own command, if it is new or its cells have changed.
 
     With `accept_source`, the gradebook is updated even if the source has gained or lost cells after the class was
@@ -319,35 +319,35 @@ def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_so
         InputError: the source has gained or lost cells, or nbgrader does not add the assignment.
     """
     cells = {source.name: [cell.cell for cell in source.cells] for source in sources}
-    with opened_gradebook(classroom) as book:
-        lost, gained = changed_cells(book, classroom.assignment, cells)
-        if not lost and not gained and all(_is_known(book, classroom.assignment, source) for source in sources):
+    with opened_gradebook(folders) as book:
+        lost, gained = changed_cells(book, folders.assignment, cells)
+        if not lost and not gained and all(_is_known(book, folders.assignment, source) for source in sources):
             return
         if (lost or gained) and not accept_source:
             changes = [f"{verb} {', '.join(ids)}" for verb, ids in (("lost", lost), ("gained", gained)) if ids]
             raise InputError(
-                f"the source of {classroom.assignment!r} has {' and '.join(changes)} since the class was graded, and nothing was "
+                f"the source of {folders.assignment!r} has {' and '.join(changes)} since the class was graded, and nothing was "
                 "changed. To grade by the new source, add --accept-source: points of lost cells are dropped, other manual points "
                 "stay"
             )
         with transaction(book):
             if lost or gained:
-                update_structure(book, classroom.assignment, cells)
+                update_structure(book, folders.assignment, cells)
     tests = {source.name: {cell.id: cell.text for cell in source.tests} for source in sources}
-    reason = add_assignment(classroom.settings(), classroom.assignment, classroom.notebooks(), tests)
+    reason = add_assignment(folders.settings(), folders.assignment, folders.notebooks(), tests)
     if reason is not None:
-        raise InputError(f"nbgrader does not add {classroom.assignment!r} to the gradebook: {reason}")
+        raise InputError(f"nbgrader does not add {folders.assignment!r} to the gradebook: {reason}")
 
 
 @contextlib.contextmanager
-def opened_gradebook(classroom: Classroom) -> Iterator[Gradebook]:
+def opened_gradebook(folders: AssignmentFolders) -> Iterator[Gradebook]:
     """Open the gradebook. Raise InputError if it is damaged, locked, or of another version of nbgrader."""
     try:
-        with open_gradebook(classroom.gradebook, classroom.course_id) as gradebook:
+        with open_gradebook(folders.gradebook, folders.course_id) as gradebook:
             gradebook.db.query(Student).first()  # fails if the gradebook is older and lacks a column
             yield gradebook
     except (SQLAlchemyError, sqlite3.Error) as error:
-        raise InputError(why_unusable(classroom.gradebook, error)) from None
+        raise InputError(why_unusable(folders.gradebook, error)) from None
 
 
 def _is_known(gradebook: Gradebook, assignment: str, source: AssignmentSource) -> bool:
