@@ -86,7 +86,7 @@ LINES = {
         "StateRecurrence",
         STATES,
         "states.data[t + 1]",
-        "autograd does not know where the new ones come from",
+        "the tensor itself has no history of the new values",
     ),
     "a parameter by another name": (
         "GatedBlock",

@@ -394,6 +394,17 @@ PROGRAMS = (
             optimizer.step()
         """, (("self.linear.weight = nn.Parameter(self.linear.weight * self.mask)", "weight = self.linear.weight * self.mask"),
               ("self.linear(x)", 'torch.func.functional_call(self.linear, {"weight": weight}, x)'))),
+    FaultyProgram("a target of Q-learning with a graph", "target with a graph", "correct", """
+        q = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(q.parameters(), lr=0.1)
+        for _ in range(3):
+            s, after, a, r = torch.randn(4, 3), torch.randn(4, 3), torch.randint(0, 2, (4, 1)), torch.randn(4)
+            target = r + 0.9 * q(after).max(1)[0]  # fault
+            loss = nn.functional.mse_loss(q(s).gather(1, a), target.unsqueeze(1))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """, (("0.9 * q(after).max(1)[0]", "0.9 * q(after).max(1)[0].detach()"),)),
     FaultyProgram("a critic that stays frozen, next to a copy of it that is never trained", "loss without a graph", "raises-backward", """
         import copy
         actor, critic = nn.Linear(2, 2), nn.Linear(2, 1)
@@ -1703,6 +1714,19 @@ RIGHT = {
         for _ in range(3):
             optimizer.zero_grad()
             forward(torch.randn(4, 2), weight).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    "two predictions that a loss draws to each other, and a target of another network": """
+        import copy
+        net = nn.Linear(3, 2)
+        other = copy.deepcopy(net)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            x = torch.randn(4, 3)
+            loss = nn.functional.mse_loss(net(x), 0.5 * net(x + 0.1))
+            loss = loss + nn.functional.mse_loss(net(x), torch.randn(4, 2) + 0.9 * other(x).detach())
+            optimizer.zero_grad()
+            loss.backward()
             optimizer.step()
         """,
     "a bank of features that the program fills through .data": """

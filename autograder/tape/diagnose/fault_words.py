@@ -14,7 +14,7 @@ from typing import cast
 
 from autograder.locale.messages import Message, message_with
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.observe.cuts import NEW_LEAF, NO_GRAD, VARIABLE, WRITTEN, Cut
+from autograder.tape.observe.cuts import NEW_LEAF, NO_GRAD, VARIABLE, WRITTEN, WRITTEN_PART, Cut
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import tree_of_file
 from autograder.tape.observe.tensors import TrackedTensor
@@ -27,7 +27,7 @@ ALIASES = {"detach": ".detach()", "data": ".data", "detach_": ".detach_()"}
 COMPARISONS = {"gt": "`>`", "lt": "`<`", "ge": "`>=`", "le": "`<=`", "eq": "`==`", "ne": "`!=`"}
 NEW_LEAVES = {NEW_LEAF: Message("cut.new_leaf|a new leaf"), VARIABLE: "Variable"}
 THIS_LINE = Message("cut.this_line|this line")
-NAMES = {**NUMBERS, **COPIES, **ALIASES, **NEW_LEAVES, WRITTEN: THIS_LINE}
+NAMES = {**NUMBERS, **COPIES, **ALIASES, **NEW_LEAVES, WRITTEN: THIS_LINE, WRITTEN_PART: THIS_LINE}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 ITS_INPUT = Message("cut.its_input|its input")
 A_PARAMETER = Message("tensor.a_parameter|a parameter")
@@ -138,6 +138,12 @@ def _with_recording(cut: Cut) -> tuple[str, str]:
             "cut.copied_leaves|it copies {name} into new leaves, and a gradient of these reaches only the copies",
             "cut.functional_call|Call the model itself with other parameters: `torch.func.functional_call(model, "
             "parameters, inputs)`, where the parameters are computed from its own.",
+        )
+    if cut.how == WRITTEN_PART:
+        return (
+            "cut.part|it writes through an alias, so the tensor itself has no history of the new values: for backward they "
+            "are constants",
+            "cut.write_itself|Write into the tensor itself, without .data or .detach().",
         )
     if cut.how not in CHANGES:
         return (

@@ -12,6 +12,7 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import A_PARAMETER, THIS_LINE, fault_kind, name_of
 from autograder.tape.diagnose.shown_gradients import tracked_targets
 from autograder.tape.observe.backward_watcher import node_of_visit
+from autograder.tape.observe.nodes import GraphNode
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
@@ -282,15 +283,49 @@ _NORMALIZES = {
 _RESHAPES = re.compile(r"(Unsafe)?(View|Reshape|Alias|Squeeze|Unsqueeze|Transpose|Permute)Backward\d")
 
 
+@fault_kind("target with a graph", after_error=False)
+def recorded_target(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that compute a target `r + c * q(s)` with a graph, if the prediction depends on the same parameters."""
+    state, nodes = evidence.state, evidence.state.graph.nodes
+    for loss in evidence.visited.values():
+        pair = loss.inputs[:2] if LOSS.match(loss.name) else ()
+        sides = [_without_reshapes(nodes, nodes[number]) for number in pair if number is not None]
+        target = next((side for side in sides if _is_constant_plus_product(nodes, side)), None)
+        if target is None or len(sides) < 2:
+            continue
+        below = [state.graph.leaves_below([side.id]) for side in sides]
+        if shared := below[0] & below[1] & state.flow.optimized.keys():
+            yield recorded_target.about(
+                state, [state.flow.optimized[leaf] for leaf in sorted(shared)], target.place,
+                "target.recorded|the target of the loss of {place} has a graph, so backward also computes the gradient for "
+                "{names} that passes through the target.",
+                "target.detach|If the target is meant as a constant, as in Q-learning, compute it under torch.no_grad().",
+                place=line_of(loss.place, target.place.file),
+            )  # fmt: skip
+
+
+def _is_constant_plus_product(nodes: list[GraphNode], node: GraphNode) -> bool:
+    """Return whether a node adds a value without a graph to a multiple of one with a graph, as `r + 0.9 * q`."""
+    terms = [number for number in node.inputs if number is not None]
+    is_sum = node.name.startswith("AddBackward") and len(node.inputs) == 2 and len(terms) == 1
+    factor = _without_reshapes(nodes, nodes[terms[0]]) if is_sum else node
+    return is_sum and factor.name.startswith("MulBackward") and None in factor.inputs
+
+
+def _without_reshapes(nodes: list[GraphNode], node: GraphNode) -> GraphNode:
+    """Return the first node below that does not only give the values another shape."""
+    while _RESHAPES.match(node.name) and node.inputs[0] is not None:
+        node = nodes[node.inputs[0]]
+    return node
+
+
 @fault_kind("softmax or sigmoid computed twice", after_error=False)
 def normalized_twice(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that compute the softmax or sigmoid which the loss computes itself."""
     nodes = evidence.state.graph.nodes
     for loss in evidence.visited.values():
         name, function = _NORMALIZES.get(loss.name.rstrip("0123456789"), ("", ""))
-        given = nodes[loss.inputs[0]] if name and loss.inputs[0] is not None else loss
-        while _RESHAPES.match(given.name) and given.inputs[0] is not None:
-            given = nodes[given.inputs[0]]
+        given = _without_reshapes(nodes, nodes[loss.inputs[0]]) if name and loss.inputs[0] is not None else loss
         if name and given.name.startswith(f"{name}Backward"):
             yield normalized_twice.at(
                 given.place,

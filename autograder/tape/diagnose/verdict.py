@@ -45,6 +45,7 @@ KINDS = (
     modes.stale_cast,
     missing_gradients.not_finite,
     missing_gradients.own_target,
+    missing_gradients.recorded_target,
     missing_gradients.flat_derivative,
     missing_gradients.normalized_twice,
     optimizer_faults.not_called,

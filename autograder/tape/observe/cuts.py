@@ -17,19 +17,19 @@ from autograder.tape.run.graph_walk import node_of
 from autograder.tape.run.storages import Memory
 
 NO_GRAD = "no_grad"
-NEW_LEAF, VARIABLE, WRITTEN = "new leaf", "Variable(", "written"
+NEW_LEAF, VARIABLE, WRITTEN, WRITTEN_PART = "new leaf", "Variable(", "written", "written part"
 SOURCES = 500  # maximum number of tensors stored per cut, because a line in a loop creates new ones in each iteration
 COMPUTED = 10_000  # number of stored storages above which freed ones are removed
 LISTED = 64  # maximum number of elements of a new tensor that are compared with numbers that left the graph
 SUMS = {
     "add", "add_", "sub", "sub_", "__add__", "__radd__", "__iadd__", "__sub__", "__rsub__", "rsub", "__isub__", "mse_loss",
 }  # fmt: skip
-_TAKES_VALUES = {"data", "detach", "detach_", "item", "tolist", "numpy", "__array__", "__float__"}
+_TAKES_VALUES = {WRITTEN_PART, "data", "detach", "detach_", "item", "tolist", "numpy", "__array__", "__float__"}
 _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
 # lines that copy values into other tensors, and calls that make new parameters from the values of others
 COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
 _REPLACES = re.compile(r"^(?!.*load_state_dict).*state_dict\(|\w+_norm\(|parametriz")
-_PART = re.compile(r"\.(data|detach)(?:\(\))?\[.*\] = ")
+_PART = re.compile(r"\.(data|detach\(\))\[.*\] = ")
 _DRAWS = {"randn", "randn_like", "normal", "normal_"}
 _PRODUCTS = {"mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"}
 
@@ -44,7 +44,7 @@ class Cut:
     place: Place
     # the function, such as "detach", "item" or "argmax"; `NO_GRAD` if recording was off; `NEW_LEAF` for a leaf that no
     # function mode receives: `nn.Parameter(h)`, `Variable(h.data, requires_grad=True)` (PyTorch 2.13); `WRITTEN` for a
-    # leaf whose values were set through an alias: `w.data = h`, `w.data.copy_(h)`
+    # leaf whose values were set through an alias: `w.data = h`, `w.data.copy_(h)`; `WRITTEN_PART` for `x.data[0] = h`
     how: str
     # the values and their nodes, by id of the tensor
     sources: Sources = field(default_factory=dict)
@@ -137,13 +137,12 @@ class Cuts:
         if len(inputs) < 2 or node_of(inputs[-1]) is None:
             return
         alias = self.of(sources[0]) if name == "copy_" else None
-        part = _PART.search(here.text) if name == "__setitem__" else None
         if name == "data =":
             self._written[sources[1].memory] = self._cut(WRITTEN, sources[1:2], here)  # the leaf gets this memory
         elif alias is not None and alias.how in ("data", "detach"):
             self._written[sources[0].memory] = self._cut(WRITTEN, sources[1:2], here)
-        elif part is not None:
-            self._of_part[sources[0].memory] = self._cut(part[1], sources[-1:], here)
+        elif name == "__setitem__" and _PART.search(here.text):
+            self._of_part[sources[0].memory] = self._cut(WRITTEN_PART, sources[-1:], here)
 
     def leave(
         self, name: str, asking: list[TrackedTensor], sources: list[TrackedTensor], results: list[Any], result: object,

@@ -292,6 +292,12 @@ def _copy_target(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
             yield (source.replace(made.value, code),)
 
 
+def _detach_target(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Detach the target where a variable is bound to it."""
+    if isinstance(at, ast.Assign) and isinstance(at.value, ast.BinOp):
+        yield (source.replace(at.value, f"({source.of(at.value)}).detach()"),)
+
+
 def _reparametrize(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Draw standard normal numbers instead of numbers of `torch.normal(mean, std)`."""
     for call in calls_of(at, "normal"):
@@ -408,6 +414,7 @@ CHANGES: dict[str, Change] = {
     "nan or inf": _clamp,
     "derivative that is zero": _reparametrize,
     "target in the prediction's memory": _copy_target,
+    "target with a graph": _detach_target,
     "softmax or sigmoid computed twice": _leave_out,
     "graph cut": _keep_history,
     "leaf lost": _update_in_place,
