@@ -125,7 +125,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
             number=call + 1,
         )
     if plain.error is error is None and len(plain.calls) == len(evidence.runs.cloned_saves.calls):
-        for place in (place for place, unvisited in evidence.runs.left.unvisited.items() if unvisited):
+        for place in (place for place, unvisited in evidence.runs.left.graphs.unvisited.items() if unvisited):
             text = Message(
                 "note.unvisited_graph|create_graph=True records the graph of the gradients, but no later backward call "
                 "goes through it. To differentiate through an update, compute a new tensor, such as `w - lr * grad`: a "

@@ -98,6 +98,68 @@ class ReusedGradient:
     names: list[str]  # expressions that reach these parameters at the step
 
 
+class DerivativeGraphs:
+    """Finds the lines with `create_graph=True` through the graph of whose gradients no later call goes."""
+
+    def __init__(self) -> None:
+        # by line with `create_graph=True`, whether no later call goes through the graph of its gradients of parameters
+        self.unvisited: dict[Place, bool] = {}
+        # calls of these lines, each with the sequence number of the first node that it creates
+        self._calls: list[tuple[int, Backward, Place]] = []
+
+    def visit(self, call: Backward) -> None:
+        """Process the start of a call, which may go through the graphs of earlier calls."""
+        numbers = sorted(map(sequence_number, nodes_below(call.roots))) if self._calls else []
+        for begun, earlier, here in self._calls:
+            at = bisect_left(numbers, begun)
+            if at < len(numbers) and numbers[at] < earlier.ended:
+                self.unvisited[here] = False
+        self._calls = [entry for entry in self._calls[-KEPT:] if self.unvisited[entry[2]]]
+
+    def add(self, call: Backward, here: Place) -> None:
+        """Process a call that creates a graph of its gradients."""
+        is_second = call.creates_graph and any(isinstance(target, torch.nn.Parameter) for target in call.targets)
+        if is_second and call.thread == 0 and self.unvisited.setdefault(here, True):
+            self._calls.append((next_sequence_number(), call, here))
+
+
+class FirstSteps:
+    """Follows the first step of an optimizer for each parameter, and whether the parameter has a gradient then or later."""
+
+    def __init__(self) -> None:
+        self.of: MutableMapping[torch.Tensor, FirstStep] = WeakIdKeyDictionary()
+        self.empty: list[FirstStep] = []  # those of parameters that had no gradient
+        # by parameter that left its module, the module and its name there
+        self._replaced: MutableMapping[torch.Tensor, tuple[weakref.ref[torch.nn.Module], str]] = WeakIdKeyDictionary()
+
+    def replace(self, module: torch.nn.Module, name: str, parameter: torch.Tensor) -> None:
+        """Process the registration of a parameter, which may take the place of another one."""
+        old = vars(module)["_parameters"].get(name)
+        if old is not None and old is not parameter:
+            self._replaced[old] = weakref.ref(module), name
+
+    def _is_replaced(self, parameter: torch.Tensor) -> bool:
+        """Return whether another parameter is in its place which has no gradient, as codes that are a moving average."""
+        reference, name = self._replaced.get(parameter, (None, ""))
+        module = reference() if reference is not None else None
+        new = vars(module)["_parameters"].get(name) if module is not None else None
+        return reference is not None and (new is None or new.grad is None)
+
+    def step(self, parameters: list[torch.Tensor], before: int, calls: int) -> None:
+        """Process a step after this number of backward calls; `before` is the number before the step before it."""
+        for position, parameter in enumerate(parameters):
+            step = self.of.get(parameter)
+            if step is None and parameter.requires_grad:
+                step = self.of[parameter] = FirstStep(before, calls, position)
+                if parameter.grad is None:
+                    step.values = fingerprint(parameter)
+                    self.empty.append(step)
+            if step is not None and not step.filled:
+                step.filled = parameter.grad is not None
+                is_changed = self._is_replaced(parameter) or fingerprint(parameter) != step.values
+                step.is_updated |= not step.filled and is_changed
+
+
 def _is_trained(tensors: tuple[torch.Tensor, ...]) -> bool:
     """Return whether tensors are parameters or are computed from some."""
     return any(isinstance(leaf, torch.nn.Parameter) for leaf in leaves_among(tensors, nodes_below(tensors)))
@@ -115,10 +177,7 @@ class LeftGradients:
         self._inside: dict[int, list[int]] = {}  # by id of a leaf, the numbers of the calls that its gradient contains
         self._uses: dict[int, FirstUse] = {}
         self._used = UsedGradients()
-        self._first_steps: MutableMapping[torch.Tensor, FirstStep] = WeakIdKeyDictionary()
-        self._empty: list[FirstStep] = []
-        # by parameter that left its module, the module and its name there
-        self._replaced: MutableMapping[torch.Tensor, tuple[weakref.ref[torch.nn.Module], str]] = WeakIdKeyDictionary()
+        self.graphs, self._first_steps = DerivativeGraphs(), FirstSteps()
         # number of calls, those of autograd.grad included, and that before the last step
         self._started = self._before = 0
         # By line of a step, its steps, counted by the number of calls whose gradients were cleared before the step and by
@@ -130,10 +189,6 @@ class LeftGradients:
         # by number of a call, the ids of the parameters whose gradients of it were cleared before a step
         self._unused: dict[int, set[int]] = {}
         self._first_after_step = 0  # number of the first call after the last step
-        # by line with `create_graph=True`, whether no later call goes through the graph of its gradients of parameters
-        self.unvisited: dict[Place, bool] = {}
-        # calls of these lines, each with the sequence number of the first node that it creates
-        self._graphs: list[tuple[int, Backward, Place]] = []
         self._is_inside = False  # whether a step has not ended, whose closure may call backward
         # number of calls before the first one that returns gradients of a model for data, without a graph
         self.before_derivative: int | None = None
@@ -151,7 +206,7 @@ class LeftGradients:
     def without_gradient(self) -> list[FirstStep]:
         """The first steps of parameters that had no gradient in any step of their optimizer that has ended."""
         unended = self._before if self._is_inside else -1
-        return [step for step in self._empty if not step.filled and step.calls != unended]
+        return [step for step in self._first_steps.empty if not step.filled and step.calls != unended]
 
     @property
     def without_step(self) -> list[tuple[int, int]]:
@@ -162,33 +217,19 @@ class LeftGradients:
     def around(self, program: Program) -> Iterator[None]:
         """Follow the steps of optimizers in the block."""
         self.program = program
-        handle = register_module_parameter_registration_hook(self._replace)
+        handle = register_module_parameter_registration_hook(self._first_steps.replace)
         try:
             with around_optimizer_steps(self._step, self._end_step):
                 yield
         finally:
             handle.remove()
 
-    def _replace(self, module: torch.nn.Module, name: str, parameter: torch.Tensor) -> None:
-        old = vars(module)["_parameters"].get(name)
-        if old is not None and old is not parameter:
-            self._replaced[old] = weakref.ref(module), name
-
-    def _is_replaced(self, parameter: torch.Tensor) -> bool:
-        """Return whether another parameter is in its place which has no gradient, as codes that are a moving average."""
-        reference, name = self._replaced.get(parameter, (None, ""))
-        module = reference() if reference is not None else None
-        new = vars(module)["_parameters"].get(name) if module is not None else None
-        return reference is not None and (new is None or new.grad is None)
-
     def before_backward(self, call: Backward) -> None:
         """Note the leaves to whose gradients a call adds."""
         self._started += 1
-        self._visit_graphs(call)
+        self.graphs.visit(call)
         here = self.program.here()
-        is_second = call.creates_graph and any(isinstance(target, torch.nn.Parameter) for target in call.targets)
-        if is_second and call.thread == 0 and self.unvisited.setdefault(here, True):
-            self._graphs.append((next_sequence_number(), call, here))
+        self.graphs.add(call, here)
         if call.returns:
             is_first = not call.creates_graph and self.before_derivative is None
             if is_first and _is_trained(call.roots) and not all(_is_trained((target,)) for target in call.targets):
@@ -209,21 +250,12 @@ class LeftGradients:
                 self._cleared[id(leaf)] = self._cleared.get(id(leaf), 0) + 1 if is_alike else 0
                 self._used.fill(id(leaf), here, is_first=is_new)
                 self._inside[id(leaf)] = [*([] if is_new else earlier[-KEPT:]), len(self._calls)]
-                if self._is_inside and leaf in self._first_steps:
-                    self._first_steps[leaf].filled = True
+                if self._is_inside and leaf in self._first_steps.of:
+                    self._first_steps.of[leaf].filled = True
                 if isinstance(leaf, torch.nn.Parameter) or leaf.numel() == 1:
                     self._fills.setdefault(leaf, (self._before, self._steps))
                 self._left[leaf] = None
         self._calls.append(here)
-
-    def _visit_graphs(self, call: Backward) -> None:
-        """Note the lines with `create_graph=True` through the graph of whose gradients a call goes."""
-        numbers = sorted(map(sequence_number, nodes_below(call.roots))) if self._graphs else []
-        for begun, earlier, here in self._graphs:
-            at = bisect_left(numbers, begun)
-            if at < len(numbers) and numbers[at] < earlier.ended:
-                self.unvisited[here] = False
-        self._graphs = [graph for graph in self._graphs[-KEPT:] if self.unvisited[graph[2]]]
 
     def _step(self, optimizer: torch.optim.Optimizer) -> None:
         with mode_paused():
@@ -233,7 +265,8 @@ class LeftGradients:
             for leaf, content in list(self._left.items()):
                 if content is None and leaf.grad is not None and id(leaf) not in filled:
                     self._left[leaf] = fingerprint(leaf.grad)
-            self._note_first_steps(parameters)
+            self._first_steps.step(parameters, self._before, self._started)
+            self._before = self._started
             self._note_without_step()
             here = self.program.here()
             self._note_cleared(filled, here)
@@ -273,33 +306,19 @@ class LeftGradients:
         names = names_in(list(self.program.frames())[::-1]) if twice else {}
         for parameter, added in twice:
             reused = self.reused.setdefault(added, ReusedGradient(here, [], []))
-            reused.steps += [self._first_steps[parameter]] if parameter in self._first_steps else []
+            reused.steps += [self._first_steps.of[parameter]] if parameter in self._first_steps.of else []
             reused.names += [names[id(parameter)]] if id(parameter) in names else []
 
     def _end_step(self, _: torch.optim.Optimizer) -> None:
         """Forget the calls so far, also those that a closure made during the step."""
         self._cleared, self._first_after_step, self._is_inside = {}, len(self._calls), False
 
-    def _note_first_steps(self, parameters: list[torch.Tensor]) -> None:
-        for position, parameter in enumerate(parameters):
-            step = self._first_steps.get(parameter)
-            if step is None and parameter.requires_grad:
-                step = self._first_steps[parameter] = FirstStep(self._before, self._started, position)
-                if parameter.grad is None:
-                    step.values = fingerprint(parameter)
-                    self._empty.append(step)
-            if step is not None and not step.filled:
-                step.filled = parameter.grad is not None
-                is_changed = self._is_replaced(parameter) or fingerprint(parameter) != step.values
-                step.is_updated |= not step.filled and is_changed
-        self._before = self._started
-
     def _note_without_step(self) -> None:
         """Note the leaves whose gradients two steps, this one among them, could have used, and which no step was for."""
         for leaf, fill in list(self._fills.items()):
             if fill is not None and fill[1] < self._steps and self._is_filled_since_step(id(leaf)):
                 self._fills[leaf] = None
-                if leaf not in self._first_steps:
+                if leaf not in self._first_steps.of:
                     self._without_step.append((not isinstance(leaf, torch.nn.Parameter), fill[0], self._started))
         self._steps += 1
 
