@@ -1739,6 +1739,37 @@ RIGHT = {
             optimizer.step()
             bank.data[2 * step:2 * step + 2] = net(torch.randn(2, 2))
         """,
+    "an initial state that is trained, from which an inner loop with steps goes on under another name": """
+        weight, start = torch.randn(3, 3, requires_grad=True), torch.zeros(3, requires_grad=True)
+        optimizer = torch.optim.SGD([weight, start], lr=0.1)
+        for _ in range(2):
+            state = start
+            for x in torch.randn(3, 3):
+                state = torch.tanh(x @ weight + state)
+                optimizer.zero_grad()
+                state.pow(2).sum().backward()
+                optimizer.step()
+                state.detach_()
+        """,
+    "a leaf that is bound to its clamped values in the last iteration": """
+        image = torch.rand(2, 3, requires_grad=True)
+        optimizer = torch.optim.SGD([image], lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            (image - 2).pow(2).sum().backward()
+            optimizer.step()
+            if step == 2:
+                image = image.detach().clamp(0, 1)
+        """,
+    "a leaf that is bound to its clamped values, and a new optimizer for it": """
+        from torch.optim import SGD
+        image = torch.rand(2, 3, requires_grad=True)
+        for _ in range(3):
+            optimizer = SGD([image], lr=0.1)
+            (image - 2).pow(2).sum().backward()
+            optimizer.step()
+            image = image.detach().clamp(0, 1).requires_grad_()
+        """,
     "gradients that the program divides by the factor of the scaler itself": """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

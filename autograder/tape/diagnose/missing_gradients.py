@@ -32,12 +32,13 @@ COPY = "leaf.copy_in_place|Modify the leaf in place, under torch.no_grad(): `{na
 @fault_kind("leaf lost")
 def lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad or is not used."""
-    for name, place, leaf, regained in _rebound(evidence.state):
+    for name, place, at, leaf, regained in _rebound(evidence.state):
         statement = evidence.statement_at(place)
         new = getattr(statement, "value", None)
         if not isinstance(statement, ast.Assign) or [*map(ast.unparse, statement.targets)] != [name]:
             continue
-        if leaf in evidence.state.flow.optimized and _is_replaced(evidence, statement, place, name):
+        is_replaced = leaf in evidence.state.flow.optimized and _is_replaced(evidence, statement, place, name)
+        if is_replaced and _is_left_behind(evidence.state, leaf, name, at):
             yield lost_leaf.at(place, LEFT_OPTIMIZER, COPY, name=name, new=ast.unparse(statement.value))
         if not isinstance(new, ast.BinOp):
             continue
@@ -68,17 +69,33 @@ def _is_replaced(evidence: Evidence, statement: ast.Assign, place: Place, name: 
     return bool(is_step) and len(bound) == 1 and name in {getattr(node, "id", "") for node in ast.walk(statement.value)}
 
 
-def _rebound(state: RunState) -> Iterator[tuple[str, Place, int, bool]]:
-    """Yield the names of leaves that were bound to another tensor, the line, the leaf's id, and whether that tensor became a leaf later."""
+def _is_left_behind(state: RunState, leaf: int, name: str, at: int) -> bool:
+    """Return whether the step `at` took a leaf's only name, and backward is called later, but no step is for other leaves only.
+
+    A leaf with another name may be an initial value, to which the name is bound again.
+    """
+    flow, steps = state.flow, state.finished_steps
+    bound = [(step.function, change.name) for step in steps for change in step.names if change.tensor == leaf]
+    later = [number for number, call in enumerate(flow.calls) if call.graph.step > at]
+    held = [{tracked.id for tracked in held} for calls, held in flow.steps.calls if later and calls > later[0]]
+    is_only_name = {known for _, known in bound} == {name} and bound.count((steps[at].function, name)) == 1
+    return is_only_name and bool(later) and (not held or any(leaf in ids for ids in held))
+
+
+def _rebound(state: RunState) -> Iterator[tuple[str, Place, int, int, bool]]:
+    """Yield the names of leaves that were bound to another tensor.
+
+    Each has the line, the number of the step, the leaf's id, and whether the other tensor became a leaf later.
+    """
     bound: dict[tuple[str, str], int] = {}
-    for step in state.finished_steps:
+    for number, step in enumerate(state.finished_steps):
         for change in step.names:
             key = (step.function, change.name)
             old, new = bound.get(key), change.tensor
             if new is not None:
                 bound[key] = new
             if old is not None and new is not None and step.place is not None and state.tensors.all[old].leaf:
-                yield change.name, step.place, old, state.tensors.all[new].leaf
+                yield change.name, step.place, number, old, state.tensors.all[new].leaf
 
 
 def _is_unused(evidence: Evidence, file: str, line: int, name: str) -> bool:
