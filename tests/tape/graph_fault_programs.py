@@ -1770,6 +1770,56 @@ RIGHT = {
             optimizer.step()
             image = image.detach().clamp(0, 1).requires_grad_()
         """,
+    "a model with a scaled loss, next to one whose own loss is not scaled": """
+        net, other = nn.Linear(2, 1), nn.Linear(2, 1)
+        of_net, of_other = torch.optim.SGD(net.parameters(), lr=0.1), torch.optim.SGD(other.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        for _ in range(2):
+            of_net.zero_grad(), of_other.zero_grad()
+            scaler.scale(net(torch.ones(3, 2)).pow(2).mean()).backward()
+            other(torch.ones(3, 2)).pow(2).mean().backward()
+            nn.utils.clip_grad_norm_(other.parameters(), 1.0)
+            of_other.step()
+            scaler.step(of_net)
+            scaler.update()
+        """,
+    "a loss that is scaled only in the first steps": """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        for step in range(4):
+            optimizer.zero_grad()
+            loss = net(torch.ones(3, 2)).pow(2).mean()
+            if step < 2:
+                scaler.scale(loss).backward()
+            else:
+                loss.backward()
+            if step >= 2:
+                optimizer.step()
+            else:
+                scaler.step(optimizer)
+                scaler.update()
+        """,
+    "a scaler that is not enabled, of a loss with a weight": """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", enabled=False)
+        for _ in range(2):
+            optimizer.zero_grad()
+            scaler.scale(0.5 * net(torch.ones(3, 2)).pow(2).mean()).backward()
+            optimizer.step()
+        """,
+    "gradients that hooks divide by the factor of the scaler": """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        for p in net.parameters():
+            p.register_hook(lambda gradient: gradient / 1024)
+        for _ in range(2):
+            optimizer.zero_grad()
+            scaler.scale(net(torch.ones(3, 2)).pow(2).mean()).backward()
+            optimizer.step()
+        """,
     "gradients that the program divides by the factor of the scaler itself": """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

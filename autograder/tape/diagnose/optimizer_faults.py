@@ -14,13 +14,17 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.fault_words import A_PARAMETER, ITS_PARAMETERS, and_more, fault_kind, name_of, tensors_of
 from autograder.tape.diagnose.graph_cut import cut_steps
 from autograder.tape.diagnose.unoptimized import written_after_backward
+from autograder.tape.observe.gradient_flow import StartedBackward
 from autograder.tape.observe.left_gradients import LeftGradient
+from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 _HOOKS = ("register_hook", "register_post_accumulate_grad_hook")
 _CLEARS = re.compile(r"\.grad = None$|\.grad\.(zero|detach)_\(\)$|\.grad is (not )?None:?$")
-_SCALES = re.compile(r"([\w.]+)\.scale\(.*\.backward\(")
+# without a product in the argument, which a scaler that is not enabled returns as it is
+_SCALES = re.compile(r"([\w.]+)\.scale\([^*]*\.backward\(")
+_NEXT_USE = re.compile(r"clip_grad_|unscale_\(|\.(step|backward)\(")
 # the leaf whose gradient an update reads, or the leaf that it modifies
 _GRADIENT = re.compile(
     r"([\w.]+(?:\[\w+\])?)\.grad\b|^(?!torch\b)([\w.]+?(?:\[\w+\])?)(?:\.data)?(?: *[-+*/]?= |\.\w+_\()"
@@ -109,11 +113,8 @@ def clipped_gradient(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _after_scaled(evidence: Evidence) -> Iterator[tuple[str, str, list[tuple[int, str]]]]:
     """Yield the `GradScaler` of each backward of a loss that it multiplied, the file, and the later lines of the function."""
-    flow, nodes = evidence.state.flow, evidence.state.graph.nodes
-    # A scaler that is not enabled returns the loss itself.
-    roots = ((call.place, nodes[number]) for call in flow.calls for number in call.nodes if number is not None)
-    scaled = {place for place, root in roots if root.place == place and root.name.startswith("Mul")}
-    for place in scaled:
+    scaled = (call.place for call in evidence.state.flow.calls if _is_scaled(evidence.state, call))
+    for place in dict.fromkeys(scaled):
         scaler = _SCALES.search(place.text)
         functions = evidence.around(place.file, place.line, ast.FunctionDef)
         within = functions[-1] if functions else evidence.trees.get(place.file)
@@ -123,11 +124,17 @@ def _after_scaled(evidence: Evidence) -> Iterator[tuple[str, str, list[tuple[int
             yield scaler[1], place.file, [(node.lineno, ast.unparse(node)) for node in lines]
 
 
+def _is_scaled(state: RunState, call: StartedBackward) -> bool:
+    """Return whether the line of a backward call multiplies the loss. A scaler that is not enabled returns the loss itself."""
+    roots = [state.graph.nodes[number] for number in call.nodes if number is not None]
+    return any(root.place == call.place and root.name.startswith("Mul") for root in roots)
+
+
 def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that clip gradients after the backward of a scaled loss, before `unscale_`."""
     for scaler, file, later in _after_scaled(evidence):
         step = next((text for _, text in later if text.startswith(f"{scaler}.step(")), "")
-        number, clip = next((pair for pair in later if re.search(r"clip_grad_|unscale_\(|\.step\(", pair[1])), (0, ""))
+        number, clip = next((pair for pair in later if _NEXT_USE.search(pair[1])), (0, ""))
         if step and "clip_grad_" in clip:
             yield clipped_gradient.at(
                 Place(file, number, clip),
@@ -140,11 +147,18 @@ def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
 @fault_kind("scaled gradient in a step", after_error=False)
 def scaled_gradient(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the steps that use the gradients of a scaled loss without their `GradScaler`, if no line reads a gradient."""
-    steps = {(place.file, place.line): place for place in evidence.state.flow.updated_at.values()}
-    for scaler, file, later in _after_scaled(evidence):
+    state, flow = evidence.state, evidence.state.flow
+    last = {leaf.id: flow.calls[count - 1] for count, held in flow.steps.calls if count for leaf in held}
+    # the last steps of the parameters for which the backward call before the step computed gradients of a scaled loss
+    steps = {
+        (place.file, place.line): place for number, place in flow.updated_at.items()
+        if number in last and _is_scaled(state, last[number]) and number in state.graph.leaves_below(last[number].nodes)
+    }  # fmt: skip
+    for scaler, file, later in _after_scaled(evidence) if steps else ():
         number, text = next((pair for pair in later if (file, pair[0]) in steps), (0, ""))
         whole = "\n".join(map(ast.unparse, evidence.trees.values()))
-        if text and f"{scaler}.step(" not in text and not re.search(r"unscale_\(|get_scale\(|\.grad\b", whole):
+        is_own = re.search(r"unscale_\(|get_scale\(|\.grad\b", whole) or _has_hooks(evidence)
+        if text and f"{scaler.rpartition('.')[2]}.step(" not in text and not is_own:
             yield scaled_gradient.at(
                 steps[file, number],
                 "optimizer.step_scaled|the gradients still contain the factor of {scaler} here, and the step uses them.",
