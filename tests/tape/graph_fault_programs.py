@@ -1820,6 +1820,39 @@ RIGHT = {
             scaler.scale(net(torch.ones(3, 2)).pow(2).mean()).backward()
             optimizer.step()
         """,
+    "an encoder that an earlier optimizer trained, which is converted and then kept": """
+        encoder, head = nn.Linear(2, 2), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            head(encoder(torch.randn(4, 2))).pow(2).mean().backward()
+            optimizer.step()
+        encoder.double(), head.double()
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            head(encoder(torch.randn(4, 2).double())).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    "a parameter of data that each step makes, and whose gradient a hook reads": """
+        net, seen = nn.Linear(2, 1), []
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            x = nn.Parameter(torch.ones(4, 2))
+            x.register_hook(lambda gradient: seen.append(gradient.norm().item()))
+            optimizer.zero_grad()
+            net(x).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    "a temperature that a schedule sets under no_grad": """
+        net, temperature = nn.Linear(2, 2), nn.Parameter(torch.ones(1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(4):
+            optimizer.zero_grad()
+            (net(torch.randn(4, 2)) / temperature).pow(2).mean().backward()
+            optimizer.step()
+            with torch.no_grad(): temperature.fill_(1.0 + step)
+        """,
     "gradients that the program divides by the factor of the scaler itself": """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -171,8 +171,8 @@ def _made_at(state: RunState, tracked: TrackedTensor) -> Place | None:
 
 
 def _used_otherwise(evidence: Evidence) -> set[int]:
-    """Return the ids of tensors in no optimizer whose gradient the program reads or asks for, or that it updates itself."""
-    state, steps = evidence.state, evidence.state.flow.steps
+    """Return the ids of tensors in no optimizer whose gradient the program uses, or that it updates or has updated itself."""
+    state, flow, steps = evidence.state, evidence.state.flow, evidence.state.flow.steps
     # A modification after the first backward may be a step by hand, unless it sets the values of a new parameter. Values
     # that were copied, as into a target network, are not random, whenever the program copied them.
     written = {
@@ -180,7 +180,7 @@ def _used_otherwise(evidence: Evidence) -> set[int]:
         if write.changed and not _is_conversion(write) and (write.call > 0 or COPIED.search(write.place.text))
     }  # fmt: skip
     by_hand = {(memory, place) for memory, place in written if not _INITIAL.search(place.text)}
-    asked = {asked.id for call in state.flow.calls for asked in call.asked}
+    asked = {asked.id for call in flow.calls for asked in call.asked}
     updated = {
         number for number, leaf in steps.unoptimized.items()
         if any(memory is leaf.memory and place != _made_at(state, leaf) for memory, place in by_hand)
@@ -193,7 +193,12 @@ def _used_otherwise(evidence: Evidence) -> set[int]:
     copied = {_PATH.findall(ast.unparse(call.func))[-2] for call in loads}
     names = {number: state.name_of(leaf) or "" for number, leaf in steps.unoptimized.items()}
     follow = {number for number, name in names.items() if copied.intersection(_PATH.findall(name))}
-    return steps.read | asked | updated | entering | follow
+    # An earlier optimizer may have updated a parameter before its conversion; hooks read gradients.
+    held = {leaf.object_id for leaf in flow.optimized.values()} | {
+        number for number, count in flow.hooks.items() if count
+    }
+    known = {number for number, leaf in steps.unoptimized.items() if leaf.object_id in held}
+    return steps.read | asked | updated | entering | follow | known
 
 
 def _inputs(state: RunState, node: GraphNode) -> list[GraphNode]:

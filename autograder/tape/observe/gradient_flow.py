@@ -30,7 +30,7 @@ _NO_USE = {
 }  # fmt: skip
 _OF_SHAPE = "_like"  # the end of the names of functions such as `randn_like`
 _JOINS = {"stack", "cat", "concat", "concatenate", "vstack", "hstack"}
-_UPDATE = re.compile(r"step|grad|update")
+_UPDATE = re.compile(r"step\w*\(|(?<!no_)(?<!set_)(?<!requires_)grad|update")
 _READS_ONLY = re.compile(r"zero_grad|clip_grad")  # methods that read gradients without a use of their values
 
 
@@ -83,7 +83,7 @@ class GradientFlow:
         self.retained_late: dict[Place, TrackedTensor] = {}
         self.present: set[Place] = set()  # the lines that read a `.grad` which was not None
         # by id of a leaf, the largest number of its hooks that are one function, and where that grew between two calls
-        self._hooks: dict[int, int] = {}
+        self.hooks: dict[int, int] = {}
         self.hooked: dict[int, tuple[TrackedTensor, int]] = {}
         # by line that joins tensors, one that it is given several times, and how often
         self.repeated: dict[Place, tuple[TrackedTensor, int]] = {}
@@ -307,10 +307,10 @@ class GradientFlow:
     def _count_hooks(self, leaf: torch.Tensor, tracked: TrackedTensor) -> None:
         """Note a leaf on which a hook was registered once more since the last call."""
         codes = Counter(getattr(hook, "__code__", hook) for hook in hooks_of(leaf)) if leaf.is_leaf else Counter()
-        count, before = max(codes.values(), default=0), self._hooks.get(tracked.object_id, 0)
+        count, before = max(codes.values(), default=0), self.hooks.get(tracked.object_id, 0)
         if count > before > 0:
             self.hooked[tracked.object_id] = tracked, count
-        self._hooks[tracked.object_id] = count
+        self.hooks[tracked.object_id] = count
 
     def find_updates(self) -> None:
         """Find the leaves that were updated since the last call, whose gradients are used now. A second use is a fault."""
