@@ -425,6 +425,17 @@ PROGRAMS = (
             loss.backward()
             of_actor.step()
         """, (("    of_actor.step()", "    of_actor.step()\n    critic.requires_grad_()"),)),
+    FaultyProgram("a value that another line reads from an attribute", "graph used again", "raises-backward", """
+        class Cache: pass
+        net = nn.Linear(2, 2)
+        def encode(x):
+            h = net(x).tanh()  # fault
+            Cache.last = h
+            h.sum().backward()
+        encode(torch.ones(3, 2))
+        last = Cache.last
+        last.exp().sum().backward()
+        """, (("h.sum().backward()", "h.sum().backward(retain_graph=True)"),)),
     FaultyProgram("an image that is bound to its clamped values", "leaf lost", "raises-backward", """
         image = torch.rand(2, 3, requires_grad=True)
         optimizer = torch.optim.SGD([image], lr=0.1)

@@ -109,13 +109,13 @@ def _freed_between_losses(
 
 
 def _named_at(state: RunState, node: GraphNode) -> Place:
-    """Return the statement that gave a node's tensor its outermost name, which calls the function that computed it, else its line."""
+    """Return the statement that called the function with a node's line and gave its tensor the outermost name, else that line."""
     tensor = state.tensors.all[node.tensor] if node.tensor is not None else None
-    if tensor is not None and tensor.name_depth < state.finished_steps[node.step].depth:
-        for step in state.finished_steps[node.step :]:
-            is_named = any(change.tensor == tensor.id for change in step.names)
-            if is_named and step.place is not None and step.depth == tensor.name_depth:
-                return step.place
+    if tensor is not None:
+        steps = (step for step in state.finished_steps[node.step :] if step.depth <= tensor.name_depth)
+        caller = next(steps, None)
+        if caller and caller.place and any(change.tensor == tensor.id for change in caller.names):
+            return caller.place
     return node.place
 
 
