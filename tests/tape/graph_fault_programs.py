@@ -436,6 +436,23 @@ PROGRAMS = (
         last = Cache.last
         last.exp().sum().backward()
         """, (("h.sum().backward()", "h.sum().backward(retain_graph=True)"),)),
+    FaultyProgram("a discriminator that the generator's step leaves frozen", "loss without a graph", "raises-backward", """
+        net, gen = nn.Linear(2, 1), nn.Linear(2, 2)
+        of_net, of_gen = torch.optim.SGD(net.parameters(), lr=0.1), torch.optim.SGD(gen.parameters(), lr=0.1)
+        def switch(module, flag):
+            for p in module.parameters():
+                p.requires_grad = flag  # fault
+        for _ in range(3):
+            loss = net(gen(torch.randn(4, 2)).detach()).mean() - net(torch.randn(4, 2)).mean()
+            of_net.zero_grad()
+            loss.backward()
+            of_net.step()
+            switch(net, False)
+            loss = -net(gen(torch.randn(4, 2))).mean()
+            of_gen.zero_grad()
+            loss.backward()
+            of_gen.step()
+        """, (("    of_gen.step()", "    of_gen.step()\n    switch(net, True)"),)),
     FaultyProgram("an image that is bound to its clamped values", "leaf lost", "raises-backward", """
         image = torch.rand(2, 3, requires_grad=True)
         optimizer = torch.optim.SGD([image], lr=0.1)

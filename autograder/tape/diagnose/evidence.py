@@ -31,6 +31,9 @@ LOW_PRECISION = (torch.float16, torch.bfloat16)
 LOW_PRECISION_LIMIT = 5e-2
 ROUNDING = 1e-5  # relative to the largest gradient
 
+FREEZES = re.compile(r"\.requires_grad = False|\.requires_grad_\((requires_grad=)?False\)")
+_SWITCHES = re.compile(r"\.requires_grad(_\(| = )")
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -101,6 +104,20 @@ class Evidence:
         """Return the lines that ran and contain a text, as often as they ran."""
         places = (step.place for step in self.state.finished_steps)
         return [place for place in places if place and re.search(text, place.text)]
+
+    @cached_property
+    def frozen_at(self) -> Place | None:
+        """The last line that set requires_grad to False, if the line of the last backward call had a graph before it; else None."""
+        calls = self.state.flow.calls
+        if not any(call.place == calls[-1].place and call.has_graph for call in calls[:-1]):
+            return None
+        last = calls[-1]
+        places = [step.place for step in self.state.finished_steps if step.place is not None]
+        since = places[places.index(last.place) :] if last.place in places else []
+        switches = [place for place in since if _SWITCHES.search(place.text)]
+        tensors = [leaf.ref() for leaf in self.state.flow.reached.values() if leaf.parameter]
+        are_frozen = any(tensor is not None and not tensor.requires_grad for tensor in tensors)
+        return switches[-1] if switches and (are_frozen or FREEZES.search(switches[-1].text)) else None
 
     def uses_log_probabilities(self, name: str = "log_prob") -> bool:
         """Return whether the program computes log probabilities, through which a loss may depend on how a sample was drawn.

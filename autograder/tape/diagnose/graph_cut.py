@@ -51,9 +51,9 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
         if not call.recording and flow.modes.left_recording:
             continue  # the line that turned recording off is named
         cut = call.cut or (_last_cut(evidence.state, call.place) if not call.has_graph else None)
-        # A network that was copied before the first call is a part of the program, such as a target network.
-        is_cause = cut is not None and not cut.is_early_copy and (call.roots or NO_HISTORY in error)
-        if not call.has_graph and cut is not None and is_cause:
+        if evidence.frozen_at is not None:
+            cut = None  # the line that froze the parameters is named
+        if not call.has_graph and cut is not None and (call.roots or NO_HISTORY in error):
             follows: str = Message(
                 "cut.reaches_no_parameter|backward at {place} ends there and reaches no parameter.",
                 place=line_of(call.place, cut.place.file),

@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autograder.locale.messages import Message
-from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.evidence import FREEZES, Evidence
 from autograder.tape.diagnose.fault_words import NAMELESS, fault_kind, name_of
 from autograder.tape.diagnose.graph_cut import NO_HISTORY, graph_cut
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.tensors import TrackedTensor
 from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
-
-_FREEZES = re.compile(r"\.requires_grad = False|\.requires_grad_\((requires_grad=)?False\)")
 
 
 @dataclass(frozen=True)
@@ -216,7 +214,8 @@ def nothing_required(evidence: Evidence) -> Iterator[GraphFault]:
     if graph_cut.found(evidence):
         return
     last = calls[-1].place
-    for place in evidence.lines_with(_FREEZES)[-1:] if any(tensor.parameter for tensor in state.tensors.all) else ():
+    frozen_at = [evidence.frozen_at] if evidence.frozen_at is not None else evidence.lines_with(FREEZES)[-1:]
+    for place in frozen_at if any(tensor.parameter for tensor in state.tensors.all) else ():
         yield nothing_required.at(
             place,
             "required.frozen|it sets requires_grad to False, and backward at {place} finds no tensor that requires grad.",
