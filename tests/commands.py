@@ -7,6 +7,7 @@ of signals, start the real command.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,11 @@ def _run(words: list[str], cwd: str, out: str, err: str) -> None:
     for path, descriptor in ((out, 1), (err, 2)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
     raise SystemExit(main(words))
+
+
+def hear_ctrl_c() -> None:
+    """Let a new process be ended by SIGINT, for `preexec_fn`. A shell's background jobs ignore it, and so do their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def nbgrader(course: str | Path, *words: str) -> None:

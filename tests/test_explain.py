@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import autograder
+from tests.commands import autograder, hear_ctrl_c
 
 BROKEN = """
 import torch
@@ -149,8 +149,9 @@ def test_ctrl_c_is_one_sentence(tmp_path):
     path.write_text(f"import time, pathlib\npathlib.Path({str(started)!r}).touch()\nwhile True: time.sleep(0.1)\n")
     command = [sys.executable, "-m", "autograder", "explain", str(path)]
     running = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=hear_ctrl_c,
+    )  # fmt: skip
     while not started.exists():
         assert running.poll() is None
         time.sleep(0.05)

@@ -1,6 +1,5 @@
 """`lab`: copies for the student, settings inside the clone, a server that starts and stops cleanly."""
 
-import functools
 import json
 import os
 import shutil
@@ -16,6 +15,7 @@ import pytest
 
 from autograder.course import lab
 from autograder.course.paths import NOTEBOOKS, ROOT, lessons
+from tests.commands import hear_ctrl_c
 
 
 @pytest.fixture
@@ -109,9 +109,8 @@ def test_a_learner_does_not_meet_the_teachers_tools(clone, teacher):
 def test_the_server_starts_serves_and_stops(stop):
     """The printed address responds, and Ctrl-C or a signal ends the server and the command with exit code 0."""
     command = [sys.executable, "-m", "autograder", "lab", "02", "--no-browser"]
-    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heard
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=hear_ctrl_c
     )
     address = next(line for line in process.stdout if "http" in line).split()[-1]
     assert 200 == urllib.request.urlopen(address).status

@@ -22,6 +22,7 @@ from autograder.grade.backends.local_processes import LocalBackend
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.sandbox.launch import HostProcess
 from autograder.grade.wire.limits import MEBIBYTE
+from tests.commands import hear_ctrl_c
 from tests.grade.conftest import LIMITS
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, WRONG, write_source
 from tests.grade.hostile.school import hand_in
@@ -94,8 +95,9 @@ def test_ctrl_c_ends_with_one_sentence_and_resumes(undisturbed, tmp_path):
     # Else all may be graded before anybody on a busy machine sees the first grade.
     hand_in(folder, "z_last", RIGHT | {"scaled": f"import time\ntime.sleep(8)\n{RIGHT['scaled']}"})
     run = subprocess.Popen(
-        command_for(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+        command_for(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=hear_ctrl_c,
+    )  # fmt: skip
     family = _wait_for_grades(run, folder, 0.0)
     os.killpg(run.pid, signal.SIGINT)
     _, told = run.communicate(timeout=60)
