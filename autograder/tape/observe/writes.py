@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 
 import torch
+from torch import nn
+from torch.nn import functional, init
 
 from autograder.tape.internals.tensor_fields import version_of
 from autograder.tape.observe.nodes import TrackedSave
@@ -39,18 +41,21 @@ def _target(statement: ast.stmt) -> tuple[str | None, str]:
 
 def written_by(call: ast.Call) -> tuple[str | None, str]:
     """Return the expression that an in-place method, an in-place function or an `out=` modifies, and the name of the function."""
-    out = next((keyword.value for keyword in call.keywords if keyword.arg == "out"), None)
+    words = {keyword.arg: keyword.value for keyword in call.keywords}
     owner, name = (call.func.value, call.func.attr) if isinstance(call.func, ast.Attribute) else (None, "")
-    if out is None and owner is not None and not is_namespace(owner):
-        out = owner
-    written = out or next(iter(call.args), None)
+    is_function = owner is None or is_namespace(owner, name) or ("inplace" in words and call.args)
+    written = words.get("out") or (next(iter(call.args), None) if is_function else owner)
     return ast.unparse(written) if written else None, name or ast.unparse(call.func)
 
 
-def is_namespace(owner: ast.expr) -> bool:
-    """Return whether an expression is a module of functions, which modify their argument, and not a tensor."""
+_MODULES = {"F": functional, "functional": functional, "init": init, "nn": nn}
+
+
+def is_namespace(owner: ast.expr, name: str) -> bool:
+    """Return whether an expression is a module with a function of this name, which modifies its argument, and not a tensor."""
     text = ast.unparse(owner)
-    return text.startswith("torch.") or text in ("torch", "F", "functional", "nn", "init", "np", "numpy", "ctypes")
+    is_module = text.startswith("torch.") or text in ("torch", "np", "numpy", "ctypes")
+    return is_module or hasattr(_MODULES.get(text.removeprefix("nn.")), name)
 
 
 Interval = tuple[int, int]

@@ -165,7 +165,7 @@ def _target(node: ast.AST | None) -> str | None:
 
 
 def _operands(call: ast.Call) -> list[ast.expr]:
-    if not isinstance(call.func, ast.Attribute) or is_namespace(call.func.value):
+    if not isinstance(call.func, ast.Attribute) or is_namespace(call.func.value, call.func.attr):
         return call.args
     if isinstance(call.func.value, ast.Name) and call.func.value.id == "self":
         return call.args if len(call.args) == 1 else []  # a layer of a module

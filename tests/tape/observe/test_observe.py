@@ -77,6 +77,10 @@ def test_a_watcher_tells_writes_that_no_function_reported():
     ("h.detach().mul_(3)", ("h.detach()", "mul_")),
     ("torch.add(a, b, out=c)", ("c", "add")),
     ("with torch.no_grad(): b.fill_(1)", ("b", "fill_")),
+    ("F.fill(0)", ("F", "fill")),
+    ("F.relu_(h)", ("h", "relu_")),
+    ("nn.init.zeros_(w)", ("w", "zeros_")),
+    ("functions.relu(h, inplace=True)", ("h", "relu")),
     ("y = a + 1", (None, "unseen")),
     ("foo(", (None, "unseen")),
 ])  # fmt: skip
