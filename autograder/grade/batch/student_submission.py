@@ -41,7 +41,7 @@ class StudentSubmission:
         earlier: Path | None = None,
     ) -> None:
         """Read a student's folder, or the folder of an earlier submission."""
-        self.student, self._classroom, self._sources = student, folders, sources
+        self.student, self._folders, self._sources = student, folders, sources
         self.folder = folder = earlier or folders.submitted(student)
         self.key = student if earlier is None else f"{student}/{earlier.name}"  # unique in a run
         self._course_files = next((source.files for source in sources.values()), {})  # the same for all notebooks
@@ -90,7 +90,7 @@ class StudentSubmission:
         files = {f"{name}.ipynb": graded.notebook.encode() for name, graded in self.grades.items()}
         if self.timestamp is not None:
             files["timestamp.txt"] = f"{self.timestamp} UTC".encode()
-        with replaced_folder(self._classroom.autograded(self.student)) as folder:
+        with replaced_folder(self._folders.autograded(self.student)) as folder:
             for name, data in (self._course_files | files).items():
                 write_file(folder / name, data)
             for name in sorted(self.files.keys() - self._course_files.keys()):

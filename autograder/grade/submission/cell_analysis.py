@@ -259,15 +259,15 @@ def _inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]
 @functools.lru_cache(maxsize=2000)
 def definitions(text: str, without: frozenset[str] = frozenset()) -> str:
     """Return the source of the cell's imports, functions and classes, without decorators, and without the names in `without`."""
-    definitions: list[ast.stmt] = []
+    bindings: list[ast.stmt] = []
     for statement in copy.deepcopy(statements(text)):
         if isinstance(statement, _Definition):
             if statement.name in without:
                 continue
             statement.decorator_list = []
         if isinstance(statement, (_Definition, ast.Import, ast.ImportFrom)):
-            definitions.append(statement)
-    return ast.unparse(ast.Module(definitions, []))
+            bindings.append(statement)
+    return ast.unparse(ast.Module(bindings, []))
 
 
 class SubmissionText:

@@ -67,7 +67,7 @@ class Setting:
         return float(getattr(Limits(), self.field)) / self.unit
 
     def value(self, value: Any) -> float:
-        """Return the value of the limit. Raise ValueError, with the setting's name, if `given` is not a number, or too small."""
+        """Return the value of the limit. Raise ValueError, with the setting's name, if it is not a number, or too small."""
         is_number = isinstance(value, (int, self.kind)) and not isinstance(value, bool)
         if not is_number or not self.least <= value < float("inf"):
             raise ValueError(f"{self.name} = {value!r} cannot be used; {self.help} are a number from {self.least:g} up")
