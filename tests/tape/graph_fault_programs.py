@@ -1881,6 +1881,29 @@ RIGHT = {
             optimizer.step()
             with torch.no_grad(): temperature.fill_(1.0 + step)
         """,
+    "parameters that a search sets to the values of a vector": """
+        from torch.nn.utils import parameters_to_vector, vector_to_parameters
+        encoder, head = nn.Linear(2, 2), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            head(encoder(torch.randn(4, 2))).pow(2).mean().backward()
+            optimizer.step()
+            values = parameters_to_vector(encoder.parameters()).detach()
+            vector_to_parameters((values + 0.01 * torch.randn_like(values)).float(), encoder.parameters())
+        """,
+    "gradients that a function divides by the factor of the scaler": """
+        net, scaler = nn.Linear(2, 1), torch.amp.GradScaler("cpu")
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        def divide(): scaler.unscale_(optimizer)
+        for _ in range(2):
+            optimizer.zero_grad()
+            scaler.scale(net(torch.ones(3, 2)).pow(2).mean()).backward()
+            divide()
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+        """,
     "gradients that the program divides by the factor of the scaler itself": """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -132,7 +132,10 @@ def _is_scaled(state: RunState, call: StartedBackward) -> bool:
 
 def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that clip gradients after the backward of a scaled loss, before `unscale_`."""
+    whole = "\n".join(map(ast.unparse, evidence.trees.values()))
     for scaler, file, later in _after_scaled(evidence):
+        if whole.count("unscale_(") > sum("unscale_(" in text for _, text in later):
+            continue  # another function, which a later line may call
         step = next((text for _, text in later if text.startswith(f"{scaler}.step(")), "")
         number, clip = next((pair for pair in later if _NEXT_USE.search(pair[1])), (0, ""))
         if step and "clip_grad_" in clip:

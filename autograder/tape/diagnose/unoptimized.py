@@ -20,6 +20,7 @@ from autograder.tape.run.storages import Memory
 _UNFREEZES = re.compile(r"\.requires_grad = True|\.requires_grad_\((requires_grad=)?(True)?\)")
 _LAYER, _TRANSPOSED = re.compile("Addmm|Mm|Linear|Convolution"), re.compile("T(ranspose)?Backward")
 _CONVERSION = re.compile(r"\.(double|float|half|bfloat16|to|cuda|cpu)\(")
+_ARGUMENTS = re.compile(r"\((?:[^()]|\(\))+\)")  # the converted value in the arguments of a call is not the module
 # with the arguments of `Parameter` and of two calls inside it
 _CONVERTED = re.compile(rf"Parameter\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\){_CONVERSION.pattern}")
 _LIST, _ITEM = re.compile(r"self\.(\w+) = \["), re.compile(r"\.(\w+)\[[^\]]*\]\.")
@@ -315,4 +316,6 @@ def written_after_backward(state: RunState) -> set[Memory]:
 def _is_conversion(write: WriteEvent) -> bool:
     """Return whether a module converted its parameters, for which it gives them other memory (`Module.double`, 2.13)."""
     text = write.place.text
+    while (outer := _ARGUMENTS.sub("()", text)) != text:
+        text = outer
     return write.swapped and ".data" not in text and _CONVERSION.search(text) is not None
