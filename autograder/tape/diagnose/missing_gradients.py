@@ -60,13 +60,11 @@ def lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _is_replaced(evidence: Evidence, statement: ast.Assign, place: Place, name: str) -> bool:
-    """Return whether the innermost loop of a training step binds a name only here, to a value computed from it."""
+    """Return whether the innermost loop around a line is a training step, and the line computes the new value from the old one."""
     loops = evidence.around(place.file, place.line, ast.For) + evidence.around(place.file, place.line, ast.While)
-    loop = max(loops, key=lambda loop: loop.lineno, default=None)
-    names = [node for node in ast.walk(loop or statement) if isinstance(node, ast.Name) and node.id == name]
-    bound = [node for node in names if isinstance(node.ctx, ast.Store)]
-    is_step = loop is not None and _STEP.match(ast.unparse(loop))
-    return bool(is_step) and len(bound) == 1 and name in {getattr(node, "id", "") for node in ast.walk(statement.value)}
+    loop = max(loops, key=lambda loop: loop.lineno, default=statement)
+    names = {node.id for node in ast.walk(statement.value) if isinstance(node, ast.Name)}
+    return name in names and _STEP.match(ast.unparse(loop)) is not None
 
 
 def _is_left_behind(state: RunState, leaf: int, name: str, at: int) -> bool:
