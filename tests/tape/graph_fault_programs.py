@@ -453,6 +453,37 @@ PROGRAMS = (
             loss.backward()
             of_gen.step()
         """, (("    of_gen.step()", "    of_gen.step()\n    switch(net, True)"),)),
+    FaultyProgram("a discriminator that is frozen before its first step", "loss without a graph", "raises-backward", """
+        net, gen = nn.Linear(2, 1), nn.Linear(2, 2)
+        of_net = torch.optim.SGD(net.parameters(), lr=0.1)
+        of_gen = torch.optim.SGD(gen.parameters(), lr=0.1)
+        for _ in range(3):
+            made = gen(torch.randn(4, 2))
+            net.requires_grad_(False)  # fault
+            loss = -net(made).mean()
+            of_gen.zero_grad()
+            loss.backward()
+            of_gen.step()
+            loss = net(made.detach()).mean() - net(torch.randn(4, 2)).mean()
+            of_net.zero_grad()
+            loss.backward()
+            of_net.step()
+        """, (("    of_gen.step()", "    of_gen.step()\n    net.requires_grad_()"),)),
+    FaultyProgram("a generator that its loss detaches, next to a frozen discriminator", "graph cut", "raises-backward", """
+        net, gen = nn.Linear(2, 1), nn.Linear(2, 2)
+        of_net, of_gen = torch.optim.SGD(net.parameters(), lr=0.1), torch.optim.SGD(gen.parameters(), lr=0.1)
+        for _ in range(3):
+            loss = net(gen(torch.randn(4, 2)).detach()).mean() - net(torch.randn(4, 2)).mean()
+            of_net.zero_grad()
+            loss.backward()
+            of_net.step()
+            net.requires_grad_(False)
+            made = gen(torch.randn(4, 2)).detach()  # fault
+            of_gen.zero_grad()
+            (-net(made).mean()).backward()
+            of_gen.step()
+            net.requires_grad_()
+        """, (("gen(torch.randn(4, 2)).detach()  # fault", "gen(torch.randn(4, 2))"),)),
     FaultyProgram("an image that is bound to its clamped values", "leaf lost", "raises-backward", """
         image = torch.rand(2, 3, requires_grad=True)
         optimizer = torch.optim.SGD([image], lr=0.1)

@@ -33,6 +33,7 @@ ROUNDING = 1e-5  # relative to the largest gradient
 
 FREEZES = re.compile(r"\.requires_grad = False|\.requires_grad_\((requires_grad=)?False\)")
 _SWITCHES = re.compile(r"\.requires_grad(_\(| = )")
+_CLEARS = re.compile(r"^[\w.]+\.zero_grad\(")
 
 
 @dataclass(frozen=True)
@@ -107,17 +108,27 @@ class Evidence:
 
     @cached_property
     def frozen_at(self) -> Place | None:
-        """The last line that set requires_grad to False, if the line of the last backward call had a graph before it; else None."""
+        """The last line that set requires_grad to False, if the last backward call has no graph because of it; else None.
+
+        Either its line had a graph before, or all parameters of the optimizer that was cleared last are frozen.
+        """
         calls = self.state.flow.calls
-        if not any(call.place == calls[-1].place and call.has_graph for call in calls[:-1]):
-            return None
-        last = calls[-1]
         places = [step.place for step in self.state.finished_steps if step.place is not None]
-        since = places[places.index(last.place) :] if last.place in places else []
-        switches = [place for place in since if _SWITCHES.search(place.text)]
-        tensors = [leaf.ref() for leaf in self.state.flow.reached.values() if leaf.parameter]
-        are_frozen = any(tensor is not None and not tensor.requires_grad for tensor in tensors)
+        if any(call.place == calls[-1].place and call.has_graph for call in calls[:-1]) and calls[-1].place in places:
+            places = places[places.index(calls[-1].place) :]
+            leaves = [leaf.ref() for leaf in self.state.flow.reached.values() if leaf.parameter]
+            are_frozen = any(leaf is not None and not leaf.requires_grad for leaf in leaves)
+        else:
+            are_frozen = self._is_optimizer_frozen()
+            places = places if are_frozen else []
+        switches = [place for place in places if _SWITCHES.search(place.text)]
         return switches[-1] if switches and (are_frozen or FREEZES.search(switches[-1].text)) else None
+
+    def _is_optimizer_frozen(self) -> bool:
+        """Return whether no parameter of the optimizer whose gradients were cleared last required grad."""
+        cleared = self.lines_with(_CLEARS)
+        name = cleared[-1].text.partition(".zero_grad(")[0] if cleared else ""
+        return any(place.text.startswith(f"{name} = ") for place in self.state.flow.steps.frozen_made_at)
 
     def uses_log_probabilities(self, name: str = "log_prob") -> bool:
         """Return whether the program computes log probabilities, through which a loss may depend on how a sample was drawn.

@@ -289,8 +289,10 @@ class GradientFlow:
         started = StartedBackward(
             here, graph, roots, nodes, recording, cut, asked, call.creates_graph, keeps_graph, of, len(self._writes)
         )
-        if not recording and not started.has_graph:
-            self.modes.go_on_without_recording()
+        if not started.has_graph:
+            self.steps.find_frozen()
+            if not recording:
+                self.modes.go_on_without_recording()
         self.calls.append(started)
         self.cuts.calls += 1
         self.reached |= {target.id: target for target in targets}

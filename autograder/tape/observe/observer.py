@@ -165,7 +165,7 @@ class Observer(Listener):
     def _optimizer_made(self, optimizer: torch.optim.Optimizer, *_: object, **__: object) -> None:
         """Note the statement that makes an optimizer. The first one cannot hold parameters that are made later."""
         steps = self.state.flow.steps
-        self._isolated(lambda: steps.made_at.update({id(optimizer): self.statements.here()}))
+        self._isolated(lambda: steps.make(optimizer, self.statements.here()))
         steps.begun = self.state.steps if steps.begun is None and not self._only_counts else steps.begun
 
     def _recording_set(self, _switch: torch.set_grad_enabled, mode: bool) -> None:

@@ -102,6 +102,9 @@ class OptimizerSteps:
         self.idle = IdleSteps()
         self.begun: int | None = None  # number of statements before the first optimizer was made; None if not recorded
         self.made_at: dict[int, Place] = {}  # by id of an optimizer, the line that made it
+        self._made: list[tuple[Place, weakref.ref[torch.optim.Optimizer]]] = []  # these lines, with the optimizers
+        # the lines that made optimizers of which no parameter required grad when a backward call without a graph began
+        self.frozen_made_at: set[Place] = set()
         self.stepped_at: set[Place | None] = set()  # lines that made an optimizer that has stepped
         # by line, a parameter whose memory several tensors share that this line kept in different iterations
         self.kept: dict[Place, TrackedTensor] = {}
@@ -115,6 +118,19 @@ class OptimizerSteps:
         self._passes, self._searched = 0, set[int]()
         self._rounds = self._rounds_before = 0  # number of steps, and of backward calls in their closures
         self._filled_before: dict[int, set[int]] = {}  # by id of a leaf, that number at each backward that filled it
+
+    def make(self, optimizer: torch.optim.Optimizer, here: Place) -> None:
+        """Note the line that makes an optimizer."""
+        self.made_at[id(optimizer)] = here
+        self._made.append((here, weakref.ref(optimizer)))
+
+    def find_frozen(self) -> None:
+        """Find the optimizers of which no parameter requires grad."""
+        living = [(place, optimizer) for place, reference in self._made if (optimizer := reference()) is not None]
+        leaves = {
+            place: [leaf for group in optimizer.param_groups for leaf in group["params"]] for place, optimizer in living
+        }
+        self.frozen_made_at |= {place for place, held in leaves.items() if not any(leaf.requires_grad for leaf in held)}
 
     def on_operation(self, name: str, sources: list[TrackedTensor], results: list[TrackedTensor], here: Place) -> None:
         """Note values that come from a random generator."""
