@@ -105,7 +105,7 @@ def pandas_codecs() -> dict[type, Codec]:
         (pandas.Timestamp, _time, _decode_time(pandas.Timestamp)),
         (arrays.DatetimeArray, _time, lambda *parts: _decode_time(pandas.DatetimeIndex)(*parts).array),
         (pandas.Timedelta, lambda v: [v.to_numpy()], pandas.Timedelta),
-        (arrays.TimedeltaArray, lambda v: [v.to_numpy()], pandas.array),
+        (arrays.TimedeltaArray, lambda v: [v.to_numpy()], lambda values: pandas.TimedeltaIndex(values).array),
         (pandas.Period, lambda v: [v.ordinal, v.freqstr], lambda n, f: pandas.Period(ordinal=n, freq=f)),
         (arrays.PeriodArray, lambda v: [v.asi8, v.freqstr], lambda n, f: arrays.PeriodArray(n, dtype=f"period[{f}]")),
         (pandas.Interval, lambda v: [v.left, v.right, v.closed], pandas.Interval),

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from autograder.grade.wire import plain_values
@@ -411,6 +411,7 @@ def tags():
 
 @settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(tags()), st.lists(PARTS, max_size=5))
+@example("pandas.TimedeltaArray", [[None]])
 def test_forged_parts_give_a_plain_value_or_a_value_error(tag, parts):
     """Each type, built from parts that no value of it has; a resulting value can be encoded again."""
     try:
