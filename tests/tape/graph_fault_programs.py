@@ -425,6 +425,19 @@ PROGRAMS = (
             loss.backward()
             of_actor.step()
         """, (("    of_actor.step()", "    of_actor.step()\n    critic.requires_grad_()"),)),
+    FaultyProgram("outputs that are detached in a later step, next to a part that each step freezes", "graph cut", "raises-backward", """
+        body, head = nn.Linear(2, 2), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for step in range(3):
+            body.requires_grad_(False)
+            output = head(body(torch.randn(4, 2)))
+            if step == 2:
+                output = output.detach()  # fault
+            optimizer.zero_grad()
+            output.pow(2).mean().backward()
+            optimizer.step()
+            body.requires_grad_(True)
+        """, (("output = output.detach()  # fault", "output = output * 1"),)),
     FaultyProgram("a value that another line reads from an attribute", "graph used again", "raises-backward", """
         class Cache: pass
         net = nn.Linear(2, 2)

@@ -51,7 +51,8 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
         if not call.recording and flow.modes.left_recording:
             continue  # the line that turned recording off is named
         cut = call.cut or (_last_cut(evidence.state, call.place) if not call.has_graph else None)
-        if evidence.frozen_at is not None:
+        frozen_at = evidence.frozen_at
+        if cut is not None and frozen_at is not None and not _takes_trained(evidence.state, cut, call, frozen_at):
             cut = None  # the line that froze the parameters is named
         if not call.has_graph and cut is not None and (call.roots or NO_HISTORY in error):
             follows: str = Message(
@@ -69,6 +70,15 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
             above = (evidence.state.tensors.all[number] for number in sorted(evidence.state.leaves_above(cut)))
             leaves = [tensor for tensor in above if tensor.leaf]
             yield _cut_fault(evidence.state, cut, follows, leaves, call.place)
+
+
+def _takes_trained(state: RunState, cut: Cut, call: StartedBackward, frozen_at: Place) -> bool:
+    """Return whether a cut took values of parameters that earlier calls of the line reached, after the last run of `frozen_at`."""
+    nodes, steps = state.graph.nodes, state.finished_steps
+    last = max((number for number, step in enumerate(steps) if step.place == frozen_at), default=0)
+    taken = [node for _, node in cut.sources.values() if node is not None and nodes[node].step > last]
+    earlier = (node for other in state.flow.calls if other.place == call.place for node in other.nodes)
+    return not state.graph.leaves_below(taken).isdisjoint(state.graph.leaves_below(earlier))
 
 
 def _from_parameters(evidence: Evidence) -> Iterator[GraphFault]:
