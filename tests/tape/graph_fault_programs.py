@@ -468,8 +468,7 @@ PROGRAMS = (
         """, (("    of_gen.step()", "    of_gen.step()\n    switch(net, True)"),)),
     FaultyProgram("a discriminator that is frozen before its first step", "loss without a graph", "raises-backward", """
         net, gen = nn.Linear(2, 1), nn.Linear(2, 2)
-        of_net = torch.optim.SGD(net.parameters(), lr=0.1)
-        of_gen = torch.optim.SGD(gen.parameters(), lr=0.1)
+        of_net, of_gen = torch.optim.SGD(net.parameters(), lr=0.1), torch.optim.SGD(gen.parameters(), lr=0.1)
         for _ in range(3):
             made = gen(torch.randn(4, 2))
             net.requires_grad_(False)  # fault

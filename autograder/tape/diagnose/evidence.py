@@ -128,7 +128,9 @@ class Evidence:
         """Return whether no parameter of the optimizer whose gradients were cleared last required grad."""
         cleared = self.lines_with(_CLEARS)
         name = cleared[-1].text.partition(".zero_grad(")[0] if cleared else ""
-        return any(place.text.startswith(f"{name} = ") for place in self.state.flow.steps.frozen_made_at)
+        frozen = self.state.flow.steps.frozen_optimizers
+        targets = [(re.split(r",\s*", place.text.partition(" = ")[0]), position) for place, position in frozen]
+        return any(name == names[position % len(names)] for names, position in targets)
 
     def uses_log_probabilities(self, name: str = "log_prob") -> bool:
         """Return whether the program computes log probabilities, through which a loss may depend on how a sample was drawn.

@@ -103,8 +103,9 @@ class OptimizerSteps:
         self.begun: int | None = None  # number of statements before the first optimizer was made; None if not recorded
         self.made_at: dict[int, Place] = {}  # by id of an optimizer, the line that made it
         self._made: list[tuple[Place, weakref.ref[torch.optim.Optimizer]]] = []  # these lines, with the optimizers
-        # the lines that made optimizers of which no parameter required grad when a backward call without a graph began
-        self.frozen_made_at: set[Place] = set()
+        # the lines that made optimizers of which no parameter required grad when a backward call without a graph began,
+        # with the number of optimizers that the line had made before
+        self.frozen_optimizers: list[tuple[Place, int]] = []
         self.stepped_at: set[Place | None] = set()  # lines that made an optimizer that has stepped
         # by line, a parameter whose memory several tensors share that this line kept in different iterations
         self.kept: dict[Place, TrackedTensor] = {}
@@ -126,11 +127,12 @@ class OptimizerSteps:
 
     def find_frozen(self) -> None:
         """Find the optimizers of which no parameter requires grad."""
-        living = [(place, optimizer) for place, reference in self._made if (optimizer := reference()) is not None]
-        leaves = {
-            place: [leaf for group in optimizer.param_groups for leaf in group["params"]] for place, optimizer in living
-        }
-        self.frozen_made_at |= {place for place, held in leaves.items() if not any(leaf.requires_grad for leaf in held)}
+        for number, (place, reference) in enumerate(self._made):
+            optimizer = reference()
+            groups = optimizer.param_groups if optimizer is not None else []
+            if groups and not any(leaf.requires_grad for group in groups for leaf in group["params"]):
+                position = [made_at for made_at, _ in self._made[:number]].count(place)
+                self.frozen_optimizers.append((place, position))
 
     def on_operation(self, name: str, sources: list[TrackedTensor], results: list[TrackedTensor], here: Place) -> None:
         """Note values that come from a random generator."""
