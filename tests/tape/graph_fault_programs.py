@@ -1924,6 +1924,15 @@ RIGHT = {
             optimizer.step()
             with torch.no_grad(): temperature.fill_(1.0 + step)
         """,
+    "a prediction in the units of the data, of a loss that compares two heads": """
+        body, one, two = nn.Linear(2, 2), nn.Linear(2, 1), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*body.parameters(), *one.parameters(), *two.parameters()], lr=0.1)
+        for _ in range(2):
+            hidden = body(torch.randn(4, 2))
+            optimizer.zero_grad()
+            nn.functional.mse_loss(1.0 + one(hidden) * 3.0, two(hidden)).backward()
+            optimizer.step()
+        """,
     "parameters that a search sets to the values of a vector": """
         from torch.nn.utils import parameters_to_vector, vector_to_parameters
         encoder, head = nn.Linear(2, 2), nn.Linear(2, 1)

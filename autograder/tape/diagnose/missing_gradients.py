@@ -305,8 +305,7 @@ def recorded_target(evidence: Evidence) -> Iterator[GraphFault]:
     for loss in evidence.visited.values():
         pair = loss.inputs[:2] if LOSS.match(loss.name) else ()
         sides = [_without_reshapes(nodes, nodes[number]) for number in pair if number is not None]
-        target = next((side for side in sides if _is_constant_plus_product(nodes, side)), None)
-        if target is None or len(sides) < 2:
+        if len(sides) < 2 or not _is_constant_plus_product(nodes, target := sides[1]):
             continue
         below = [state.graph.leaves_below([side.id]) for side in sides]
         if shared := below[0] & below[1] & state.flow.optimized.keys():
