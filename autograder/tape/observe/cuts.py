@@ -190,8 +190,8 @@ class Cuts:
                 self._written[sources[0].memory] = written
             return
         of_values = ((self.of(source), self._behind.get(source.id)) for source in sources)
-        into = self._written | self._of_part
-        written_into = (into.get(source.memory) for source in sources if source.leaf)
+        memories = [source.memory for source in sources if source.leaf]
+        written_into = (self._written.get(memory) or self._of_part.get(memory) for memory in memories)
         others = (*written_into, *(self._of_number.get(number) for number in numbers))
         for cut, behind in (*of_values, *((cut, None) for cut in others)):
             if cut is None:
