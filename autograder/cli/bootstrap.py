@@ -142,7 +142,7 @@ def install(lock: Lock) -> None:
     _make_venv()
     forget_incomplete(ENVIRONMENT)
     size = "2 GB, or several more if torch includes CUDA"
-    print(f"autograder: installing into {ENVIRONMENT} (once; 2 to 10 minutes; {size})", flush=True)
+    _report(f"autograder: installing into {ENVIRONMENT} (once; 2 to 10 minutes; {size})")
     # The lock is complete, so pip need not resolve dependencies; torch is installed last, when its dependencies are present.
     hashed = ["--no-deps", "--require-hashes", "--requirement", str(lock.file)]
     _pip(*hashed, title="packages", total=len(lock.versions) - 1)
@@ -164,10 +164,9 @@ def _install_torch(pin: str, from_cpu_index: bool) -> None:
         index = ["--index-url", CPU_INDEX, "--retries", "1", "--timeout", "20"]
         if _run_pip(*index, pin, title="torch, the CPU build") is None:
             return
-        print(
+        _report(
             f"autograder: {CPU_INDEX} could not be used, so torch comes from the default index, "
-            "whose build for Linux includes several GB of CUDA libraries.",
-            flush=True,
+            "whose build for Linux includes several GB of CUDA libraries."
         )
     _pip(pin, title="torch")
 
@@ -242,7 +241,7 @@ def _check_disk_space() -> None:
 def _make_venv() -> None:
     if _runs(_python(), "-m", "pip", "--version"):
         return
-    print(f"autograder: creating an environment in {ENVIRONMENT}", flush=True)
+    _report(f"autograder: creating an environment in {ENVIRONMENT}")
     made = subprocess.run([sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT)], capture_output=True, text=True)
     if made.returncode or not _runs(_python(), "-m", "pip", "--version"):
         shutil.rmtree(ENVIRONMENT, ignore_errors=True)
@@ -293,11 +292,11 @@ def _progress(lines: list[str], title: str, total: int) -> Iterator[None]:
     started, done, before = time.monotonic(), threading.Event(), len(_installed_in(ENVIRONMENT))
 
     def tell() -> None:
-        pace = 1 if sys.stdout.isatty() else 20
+        pace = 1 if sys.stderr.isatty() else 20
         while not done.wait(pace):
             unpacked = len(_installed_in(ENVIRONMENT)) - before
             text = f"  {title} · {stage(list(lines), total, unpacked)} · {time.monotonic() - started:.0f} s"
-            print(f"\r{text:<78}" if sys.stdout.isatty() else text, end="" if sys.stdout.isatty() else "\n", flush=True)
+            _report(f"\r{text:<78}" if sys.stderr.isatty() else text, end="" if sys.stderr.isatty() else "\n")
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
@@ -306,7 +305,12 @@ def _progress(lines: list[str], title: str, total: int) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-        print(f"\r{'':78}\r" if sys.stdout.isatty() else "", end="", flush=True)
+        _report(f"\r{'':78}\r" if sys.stderr.isatty() else "", end="")
+
+
+def _report(text: str, end: str = "\n") -> None:
+    """Print a text to standard error: the command that follows may print JSON to standard output."""
+    print(text, end=end, file=sys.stderr, flush=True)
 
 
 def _stop(sentence: str) -> NoReturn:
