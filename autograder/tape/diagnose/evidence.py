@@ -70,6 +70,11 @@ class Evidence:
         return {file: tree for file, tree in trees.items() if tree is not None}
 
     @cached_property
+    def code(self) -> str:
+        """The code of all files, without comments."""
+        return "\n".join(map(ast.unparse, self.trees.values()))
+
+    @cached_property
     def visited(self) -> dict[int, GraphNode]:
         """The nodes that the backward calls of the observed run visited, by number."""
         return self.state.graph.below(node for call in self.state.flow.calls for node in call.nodes)
@@ -108,7 +113,7 @@ class Evidence:
 
     @cached_property
     def frozen_at(self) -> Place | None:
-        """The last line that set requires_grad to False, if the last backward call has no graph because of it; else None.
+        """The last line that set requires_grad to False, if this left the last backward call without a graph; else None.
 
         Either its line had a graph before, or all parameters of the optimizer that was cleared last are frozen.
         """

@@ -132,9 +132,8 @@ def _is_scaled(state: RunState, call: StartedBackward) -> bool:
 
 def _clipped_scaled(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that clip gradients after the backward of a scaled loss, before `unscale_`."""
-    whole = "\n".join(map(ast.unparse, evidence.trees.values()))
     for scaler, file, later in _after_scaled(evidence):
-        if whole.count("unscale_(") > sum("unscale_(" in text for _, text in later):
+        if evidence.code.count("unscale_(") > sum("unscale_(" in text for _, text in later):
             continue  # another function, which a later line may call
         step = next((text for _, text in later if text.startswith(f"{scaler}.step(")), "")
         number, clip = next((pair for pair in later if _NEXT_USE.search(pair[1])), (0, ""))
@@ -159,8 +158,7 @@ def scaled_gradient(evidence: Evidence) -> Iterator[GraphFault]:
     }  # fmt: skip
     for scaler, file, later in _after_scaled(evidence) if steps else ():
         number, text = next((pair for pair in later if (file, pair[0]) in steps), (0, ""))
-        whole = "\n".join(map(ast.unparse, evidence.trees.values()))
-        is_own = re.search(r"unscale_\(|get_scale\(|\.grad\b", whole) or _has_hooks(evidence)
+        is_own = re.search(r"unscale_\(|get_scale\(|\.grad\b", evidence.code) or _has_hooks(evidence)
         if text and f"{scaler.rpartition('.')[2]}.step(" not in text and not is_own:
             yield scaled_gradient.at(
                 steps[file, number],
