@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 NOTED = 3  # number of notes whose lines are among the most important ones
 # Kinds of graph faults that no change of an in-place operation fixes.
 BEYOND_SEARCH = {kind.name for kind in (unused_target, custom_backward, broken_rule, nothing_required)}
+# Changes for graph faults that are tried before a search, which would leave these faults: it would offer
+# `retain_graph=True`, or move an update out of its loop.
+CHANGED_FIRST = {"target.graph", "leaf.make_leaf"}
 
 NOTE = Message(
     "note.before_error|Before this error, a backward call gave a wrong gradient without an error; the explanation is about that gradient."
@@ -234,8 +237,8 @@ def _with_fixes(
         return with_suggestions(verdict, factory, scope, prove if run else None)
 
     verdict, reason = recording.verdict, None
-    if not verdict.harms and any(id_of(fault.change) == "target.graph" for fault in verdict.graph_faults):
-        verdict = suggested(verdict)  # a search would offer `retain_graph=True`, which leaves this fault
+    if not verdict.harms and any(id_of(fault.change) in CHANGED_FIRST for fault in verdict.graph_faults):
+        verdict = suggested(verdict)
     is_mended = any(fault.was_run for fault in verdict.graph_faults)
     if has_repairs and not is_mended:
         repairs = find_repairs(factory, verdict, prove)

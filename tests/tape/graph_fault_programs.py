@@ -211,6 +211,12 @@ PROGRAMS = (
             p.require_grad = False  # fault
         net(torch.ones(3, 2)).sum().backward()
         """, (("p.require_grad = False", "p.requires_grad_(False)"),)),
+    FaultyProgram("a comparison in place of an assignment", "setting without effect", "correct", """
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+        for p in net[0].parameters():
+            p.requires_grad == False  # fault
+        net(torch.ones(3, 2)).sum().backward()
+        """, (("p.requires_grad == False", "p.requires_grad_(False)"),)),
     FaultyProgram("gradients clipped into no tensor", "step without effect", "correct", """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -1054,6 +1060,38 @@ PROGRAMS = (
             actor(torch.ones(2, 3)).mean().backward()
             actor_step.step()
         """, (("critic_step = torch.optim.SGD(actor.", "critic_step = torch.optim.SGD(critic."),)),
+    FaultyProgram("a gate that torch.bernoulli draws", "derivative that is zero", "correct", """
+        logit = nn.Parameter(torch.zeros(3))
+        optimizer = torch.optim.SGD([logit], lr=0.1)
+        for _ in range(2):
+            p = torch.sigmoid(logit)
+            gate = torch.bernoulli(p)  # fault
+            optimizer.zero_grad()
+            (gate * torch.ones(3) - 1).pow(2).sum().backward()
+            optimizer.step()
+        """, (("torch.bernoulli(p)", "p + (torch.bernoulli(p) - p).detach()"),)),
+    FaultyProgram("a learned rate behind vector_to_parameters", "graph cut", "correct", """
+        from torch.nn.utils import parameters_to_vector, vector_to_parameters
+        net, rate = nn.Linear(2, 1), torch.zeros((), requires_grad=True)
+        optimizer = torch.optim.SGD([rate], lr=0.1)
+        start = parameters_to_vector(net.parameters()).detach()
+        for _ in range(2):
+            moved = start - rate.exp() * torch.ones(3)
+            vector_to_parameters(moved, net.parameters())  # fault
+            loss = net(torch.ones(3, 2)).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """, (
+        ("vector_to_parameters(moved, net.parameters())", 'values = {"weight": moved[:2].view(1, 2), "bias": moved[2:]}'),
+        ("net(torch.ones(3, 2))", "torch.func.functional_call(net, values, (torch.ones(3, 2),))"),
+    )),
+    FaultyProgram("an input that each iteration of an attack computes", "gradient of a tensor that is not a leaf", "raises-forward", """
+        net, x = nn.Linear(2, 1), torch.ones(3, 2, requires_grad=True)
+        for _ in range(3):
+            net(x).exp().sum().backward()
+            x = x + 0.1 * x.grad.sign()  # fault
+        """, (("x + 0.1 * x.grad.sign()", "(x + 0.1 * x.grad.sign()).detach().requires_grad_()"),)),
     FaultyProgram("a latent value of torch.normal", "derivative that is zero", "correct", """
         enc, dec = nn.Linear(2, 4), nn.Linear(2, 2)
         for _ in range(2):

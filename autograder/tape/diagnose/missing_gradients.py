@@ -206,7 +206,7 @@ def _why_empty(state: RunState, leaf: TrackedTensor, cut_at: str, *, is_required
     )
 
 
-FLAT = re.compile(r"(Round|Floor|Ceil|Trunc|Sign|Sgn)Backward\d")
+FLAT = re.compile(r"(Round|Floor|Ceil|Trunc|Sign|Sgn|Bernoulli|Poisson)Backward\d")
 
 
 def _with_zeros(evidence: Evidence) -> dict[int, TrackedTensor]:

@@ -37,6 +37,7 @@ def left_on(evidence: Evidence) -> Iterator[GraphFault]:
 _OTHER_NAMES = r"require_grads?|requires_grads|required_grad|requires_grad_"
 _MISSPELLED = re.compile(rf"\.({_OTHER_NAMES}) = ")
 _DETACHED = re.compile(r"(\w[\w.]*(?:\[[^\]]*\])?)\.detach\(\)")
+_COMPARED = re.compile(r"(.+\.(?:requires_grad|grad|data)) == (.+)")
 _SETTING = re.compile(rf"([^\s=]+)\.(requires_grad|{_OTHER_NAMES}) = ([^#]*[^#\s])")
 
 
@@ -58,6 +59,13 @@ def not_read(evidence: Evidence) -> Iterator[GraphFault]:
     detached = {(place.file, place.line) for place in cuts}
     for file, node in evidence.nodes(ast.Expr):
         code = ast.unparse(node)
+        if compared := _COMPARED.fullmatch(code):
+            yield not_read.at(
+                Place(file, node.lineno, code),
+                "setting.compared|`{code}` compares two values and sets nothing, so this line has no effect.",
+                "setting.assign|Assign the value: `{setting} = {value}`.",
+                code=code, setting=compared[1], value=compared[2],
+            )  # fmt: skip
         if (file, node.lineno) in detached and (named := _DETACHED.fullmatch(code)):
             yield not_read.at(
                 Place(file, node.lineno, code),

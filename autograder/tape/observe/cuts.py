@@ -29,6 +29,7 @@ _MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy"
 # lines that copy values into other tensors, and calls that make new parameters from the values of others
 COPIED = re.compile(r"load_state_dict|copy_\(|\.data\s*=[^=]")
 _REPLACES = re.compile(r"^(?!.*load_state_dict).*state_dict\(|\w+_norm\(|parametriz")
+_ALIASES = ("data", "detach")
 _PART = re.compile(r"\.(data|detach\(\))\[.*\] = ")
 _DRAWS = {"randn", "randn_like", "normal", "normal_"}
 _PRODUCTS = {"mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"}
@@ -134,14 +135,20 @@ class Cuts:
 
     def write(self, name: str, inputs: list[Any], sources: list[TrackedTensor], here: Place) -> None:
         """Note a value with a graph that a call writes into a leaf through an alias, which autograd does not record."""
-        if len(inputs) < 2 or node_of(inputs[-1]) is None:
+        if len(inputs) < 2:
             return
+        has_graph, values = node_of(inputs[-1]) is not None, sources[1:2]
+        if not has_graph:  # the line may take the value without its graph first, as in `w.data = h.data`
+            taken = self.of(sources[1])
+            is_taken = taken is not None and taken.how in _ALIASES and taken.place == here
+            values = [value for value, node in taken.sources.values() if node is not None] if is_taken else []  # type: ignore[union-attr]
+            values = [value for value in values if value.id != sources[0].id]  # `w.data *= 2` writes w's own values
         alias = self.of(sources[0]) if name == "copy_" else None
-        if name == "data =":
-            self._written[sources[1].memory] = self._cut(WRITTEN, sources[1:2], here)  # the leaf gets this memory
-        elif alias is not None and alias.how in ("data", "detach"):
-            self._written[sources[0].memory] = self._cut(WRITTEN, sources[1:2], here)
-        elif name == "__setitem__" and _PART.search(here.text):
+        if values and name == "data =":
+            self._written[sources[1].memory] = self._cut(WRITTEN, values, here)  # the leaf gets this memory
+        elif values and alias is not None and alias.how in _ALIASES:
+            self._written[sources[0].memory] = self._cut(WRITTEN, values, here)
+        elif has_graph and name == "__setitem__" and _PART.search(here.text):
             self._of_part[sources[0].memory] = self._cut(WRITTEN_PART, sources[-1:], here)
 
     def leave(

@@ -143,10 +143,14 @@ def _update_in_place(source: EditableSource, at: ast.stmt, fault: GraphFault) ->
 
 
 def _retain(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
-    """Insert `h.retain_grad()` before the backward call above the line that reads `h.grad`."""
+    """Make a leaf of `h` where a loop computes it from itself, or insert `h.retain_grad()` before the backward call above."""
     for node in source.nodes(ast.Attribute, at):
-        for statement in backwards(source, at) if node.attr == "grad" else ():
-            yield (source.insert_before(statement, f"{source.of(node.value)}.retain_grad()"),)
+        name = source.of(node.value) if node.attr == "grad" else ""
+        for made in source.bindings(name) if name and source.loops(at) else ():
+            if name in map(source.of, source.nodes(type(node.value), made.value)):
+                yield (source.append(made.value, ".detach().requires_grad_()"),)
+        for statement in backwards(source, at) if name else ():
+            yield (source.insert_before(statement, f"{name}.retain_grad()"),)
 
 
 def _make_usable(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
