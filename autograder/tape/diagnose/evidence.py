@@ -121,8 +121,7 @@ class Evidence:
         places = [step.place for step in self.state.finished_steps if step.place is not None]
         if any(call.place == calls[-1].place and call.has_graph for call in calls[:-1]) and calls[-1].place in places:
             places = places[places.index(calls[-1].place) :]
-            leaves = [leaf.ref() for leaf in self.state.flow.reached.values() if leaf.parameter]
-            are_frozen = any(leaf is not None and not leaf.requires_grad for leaf in leaves)
+            are_frozen = self.state.flow.has_frozen
         else:
             are_frozen = self._is_optimizer_frozen()
             places = places if are_frozen else []

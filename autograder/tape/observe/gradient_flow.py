@@ -73,6 +73,8 @@ class GradientFlow:
         self.cuts = Cuts()
         self.calls: list[StartedBackward] = []
         self.reached: dict[int, TrackedTensor] = {}
+        # whether the last call began without a graph, and a parameter that an earlier one reached did not require grad
+        self.has_frozen = False
         self.optimized: dict[int, TrackedTensor] = {}
         self.optimizer_at: Place | None = None
         self.updated_at: dict[int, Place] = {}
@@ -289,6 +291,8 @@ class GradientFlow:
         started = StartedBackward(
             here, graph, roots, nodes, recording, cut, asked, call.creates_graph, keeps_graph, of, len(self._writes)
         )
+        reached = (leaf.ref() for leaf in self.reached.values() if leaf.parameter)
+        self.has_frozen = not started.has_graph and any(leaf is not None and not leaf.requires_grad for leaf in reached)
         if not started.has_graph:
             self.steps.find_frozen()
             if not recording:
