@@ -504,6 +504,8 @@ def test_a_leaf_that_a_loop_of_one_line_writes_is_written_under_no_grad_after_ba
     ("a step of an optimizer with the gradients of a scaled loss", "+    scaler.update()"),
     ("a critic that stays frozen, next to a copy of it that is never trained", "+        p.requires_grad = True"),
     ("a target of Q-learning with a graph", "(r + 0.9 * q(after).max(1)[0]).detach()"),
+    ("codes of each batch in a new leaf", "z.copy_(codes[rows].clone().requires_grad_())"),
+    ("an encoder that its decoder's step leaves frozen", "+        p.requires_grad = True"),
     ("an input that each iteration of an attack computes", "(x + 0.1 * x.grad.sign()).detach().requires_grad_()"),
     ("a comparison in place of an assignment", "p.requires_grad = False"),
     ("scaler_with_another_name", "+        sc.step(opt); opt.zero_grad(); sc.update()"),

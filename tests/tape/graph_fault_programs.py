@@ -472,6 +472,21 @@ PROGRAMS = (
             loss.backward()
             of_gen.step()
         """, (("    of_gen.step()", "    of_gen.step()\n    switch(net, True)"),)),
+    FaultyProgram("an encoder that its decoder's step leaves frozen", "loss without a graph", "raises-backward", """
+        enc, dec = nn.Linear(2, 2), nn.Linear(2, 2)
+        of_enc, of_dec = torch.optim.SGD(enc.parameters(), lr=0.1), torch.optim.SGD(dec.parameters(), lr=0.1)
+        for _ in range(3):
+            dec.requires_grad_(False)
+            of_enc.zero_grad()
+            dec(enc(torch.ones(3, 2))).pow(2).mean().backward()
+            of_enc.step()
+            for p in enc.parameters():
+                p.requires_grad = False  # fault
+            dec.requires_grad_(True)
+            of_dec.zero_grad()
+            dec(enc(torch.ones(3, 2))).pow(2).sum().backward()
+            of_dec.step()
+        """, (("    dec.requires_grad_(False)", "    dec.requires_grad_(False)\n    enc.requires_grad_(True)"),)),
     FaultyProgram("a discriminator that is frozen before its first step", "loss without a graph", "raises-backward", """
         net, gen = nn.Linear(2, 1), nn.Linear(2, 2)
         of_net, of_gen = torch.optim.SGD(net.parameters(), lr=0.1), torch.optim.SGD(gen.parameters(), lr=0.1)
@@ -1086,6 +1101,17 @@ PROGRAMS = (
         ("vector_to_parameters(moved, net.parameters())", 'values = {"weight": moved[:2].view(1, 2), "bias": moved[2:]}'),
         ("net(torch.ones(3, 2))", "torch.func.functional_call(net, values, (torch.ones(3, 2),))"),
     )),
+    FaultyProgram("codes of each batch in a new leaf", "leaf lost", "correct", """
+        net, codes = nn.Linear(2, 2), torch.ones(8, 2)
+        z = torch.zeros(4, 2, requires_grad=True)
+        optimizer = torch.optim.SGD([*net.parameters(), z], lr=0.1)
+        for rows in torch.arange(8).split(4):
+            z = codes[rows].clone().requires_grad_()  # fault
+            optimizer.zero_grad()
+            (net(z) - 1).pow(2).mean().backward()
+            optimizer.step()
+            codes[rows] = z.detach()
+        """, (("z = codes[rows].clone().requires_grad_()", "z.data = codes[rows].clone()"),)),
     FaultyProgram("an input that each iteration of an attack computes", "gradient of a tensor that is not a leaf", "raises-forward", """
         net, x = nn.Linear(2, 1), torch.ones(3, 2, requires_grad=True)
         for _ in range(3):
@@ -2232,6 +2258,28 @@ RIGHT = {
         for _ in range(3):
             update(torch.ones(3, 2))
             second.step()
+        """,
+    "a new leaf in each iteration with an optimizer of its own": """
+        net = nn.Linear(2, 2).requires_grad_(False)
+        for target in torch.eye(2):
+            z = torch.zeros(2, requires_grad=True)
+            optimizer = torch.optim.SGD([z], lr=0.1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                (net(z) - target).pow(2).mean().backward()
+                optimizer.step()
+        """,
+    "a perturbation that each batch of adversarial training makes anew": """
+        net, delta = nn.Linear(2, 1), torch.zeros(3, 2, requires_grad=True)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            x = torch.randn(3, 2)
+            delta = torch.zeros(3, 2, requires_grad=True)
+            net(x + delta).pow(2).mean().backward()
+            delta = (0.1 * delta.grad.sign()).detach()
+            optimizer.zero_grad()
+            net(x + delta).pow(2).mean().backward()
+            optimizer.step()
         """,
     "two optimizers of one network, in turn, and a frozen copy": """
         net, frozen = nn.Linear(3, 1), nn.Linear(3, 1).requires_grad_(False)

@@ -32,7 +32,6 @@ LOW_PRECISION_LIMIT = 5e-2
 ROUNDING = 1e-5  # relative to the largest gradient
 
 FREEZES = re.compile(r"\.requires_grad = False|\.requires_grad_\((requires_grad=)?False\)")
-_SWITCHES = re.compile(r"\.requires_grad(_\(| = )")
 _CLEARS = re.compile(r"^[\w.]+\.zero_grad\(")
 
 
@@ -113,20 +112,16 @@ class Evidence:
 
     @cached_property
     def frozen_at(self) -> Place | None:
-        """The last line that set requires_grad to False, if this left the last backward call without a graph; else None.
+        """The last line that froze a leaf without which the last backward call has no graph; None if it has another reason.
 
-        Either its line had a graph before, or all parameters of the optimizer that was cleared last are frozen.
+        Either an earlier call of its line reached this leaf, or the optimizer that was cleared last holds only frozen ones.
         """
-        calls = self.state.flow.calls
-        places = [step.place for step in self.state.finished_steps if step.place is not None]
-        if any(call.place == calls[-1].place and call.has_graph for call in calls[:-1]) and calls[-1].place in places:
-            places = places[places.index(calls[-1].place) :]
-            are_frozen = self.state.flow.has_frozen
-        else:
-            are_frozen = self._is_optimizer_frozen()
-            places = places if are_frozen else []
-        switches = [place for place in places if _SWITCHES.search(place.text)]
-        return switches[-1] if switches and (are_frozen or FREEZES.search(switches[-1].text)) else None
+        flow, graph = self.state.flow, self.state.graph
+        earlier = [call for call in flow.calls[:-1] if call.place == flow.calls[-1].place and call.has_graph]
+        leaves = graph.leaves_below([node for call in earlier for node in call.nodes])
+        is_any = not earlier and self._is_optimizer_frozen()
+        places = [place for leaf, place in flow.frozen_at if is_any or leaf in leaves]
+        return places[-1] if places else None
 
     def _is_optimizer_frozen(self) -> bool:
         """Return whether no parameter of the optimizer whose gradients were cleared last required grad."""

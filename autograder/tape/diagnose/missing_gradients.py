@@ -32,19 +32,19 @@ COPY = "leaf.copy_in_place|Modify the leaf in place, under torch.no_grad(): `{na
 @fault_kind("leaf lost")
 def lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad or is not used."""
-    for name, place, at, leaf, regained in _rebound(evidence.state):
+    for name, place, at, leaf, other in _rebound(evidence.state):
         statement = evidence.statement_at(place)
         new = getattr(statement, "value", None)
         if not isinstance(statement, ast.Assign) or [*map(ast.unparse, statement.targets)] != [name]:
             continue
-        is_replaced = leaf in evidence.state.flow.optimized and _is_replaced(evidence, statement, place, name)
+        is_replaced = leaf in evidence.state.flow.optimized and _is_replaced(evidence, statement, place, name, other)
         if is_replaced and _is_left_behind(evidence.state, leaf, name, at):
             yield lost_leaf.at(place, LEFT_OPTIMIZER, COPY, name=name, new=ast.unparse(statement.value))
         if not isinstance(new, ast.BinOp):
             continue
         text, is_own = ast.unparse(new), ast.unparse(new.left) in (name, f"{name}.data")
         is_step = isinstance(new.op, ast.Sub) and is_own and f"{name}.grad" in text and "detach" not in text
-        if not regained and is_step:
+        if is_step and not evidence.state.tensors.all[other].leaf:
             effect = (
                 "leaf.becomes_other|{name} is then another tensor, which is not a leaf that requires grad: the next "
                 "backward call computes no gradient for it."
@@ -59,12 +59,16 @@ def lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
             yield lost_leaf.at(place, LOOP_NAME, COPY, name=name, new=ast.unparse(new))
 
 
-def _is_replaced(evidence: Evidence, statement: ast.Assign, place: Place, name: str) -> bool:
-    """Return whether the innermost loop around a line is a training step, and the line computes the new value from the old one."""
+def _is_replaced(evidence: Evidence, statement: ast.Assign, place: Place, name: str, new: int) -> bool:
+    """Return whether the innermost loop around a line is a training step in which the line replaces a leaf.
+
+    It computes the new value from the old one, or `new` is a leaf that backward reaches and no optimizer holds.
+    """
     loops = evidence.around(place.file, place.line, ast.For) + evidence.around(place.file, place.line, ast.While)
     loop = max(loops, key=lambda loop: loop.lineno, default=statement)
     names = {node.id for node in ast.walk(statement.value) if isinstance(node, ast.Name)}
-    return name in names and _STEP.match(ast.unparse(loop)) is not None
+    is_leaf = new in evidence.state.flow.reached.keys() - evidence.state.flow.optimized.keys()
+    return (name in names or is_leaf) and _STEP.match(ast.unparse(loop)) is not None
 
 
 def _is_left_behind(state: RunState, leaf: int, name: str, at: int) -> bool:
@@ -80,11 +84,8 @@ def _is_left_behind(state: RunState, leaf: int, name: str, at: int) -> bool:
     return is_only_name and bool(later) and (not held or any(leaf in ids for ids in held))
 
 
-def _rebound(state: RunState) -> Iterator[tuple[str, Place, int, int, bool]]:
-    """Yield the names of leaves that were bound to another tensor.
-
-    Each has the line, the number of the step, the leaf's id, and whether the other tensor became a leaf later.
-    """
+def _rebound(state: RunState) -> Iterator[tuple[str, Place, int, int, int]]:
+    """Yield the names of leaves that were bound to another tensor, with the line, the number of the step, and both ids."""
     bound: dict[tuple[str, str], int] = {}
     for number, step in enumerate(state.finished_steps):
         for change in step.names:
@@ -93,7 +94,7 @@ def _rebound(state: RunState) -> Iterator[tuple[str, Place, int, int, bool]]:
             if new is not None:
                 bound[key] = new
             if old is not None and new is not None and step.place is not None and state.tensors.all[old].leaf:
-                yield change.name, step.place, number, old, state.tensors.all[new].leaf
+                yield change.name, step.place, number, old, new
 
 
 def _is_unused(evidence: Evidence, file: str, line: int, name: str) -> bool:

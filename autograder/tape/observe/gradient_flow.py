@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import traceback
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from autograder.tape.internals.tensor_fields import hooks_of
 from autograder.tape.observe.cuts import SOURCES, SUMS, Cut, Cuts, returns_python_values
@@ -73,8 +74,10 @@ class GradientFlow:
         self.cuts = Cuts()
         self.calls: list[StartedBackward] = []
         self.reached: dict[int, TrackedTensor] = {}
-        # whether the last call began without a graph, and a parameter that an earlier one reached did not require grad
-        self.has_frozen = False
+        # When the last call without a graph began: the lines that had set `requires_grad` to False, the last one at the end,
+        # with the id of the leaf if an earlier call reached it.
+        self.frozen_at: list[tuple[int | None, Place]] = []
+        self._frozen: MutableMapping[torch.Tensor, Place] = WeakIdKeyDictionary()
         self.optimized: dict[int, TrackedTensor] = {}
         self.optimizer_at: Place | None = None
         self.updated_at: dict[int, Place] = {}
@@ -146,6 +149,8 @@ class GradientFlow:
         """
         if name in ("grad", "grad ="):
             self._access_gradient(name, inputs, sources, result, here)
+        if name == "requires_grad_":
+            self.set_requires_grad(inputs[0], here)
         if name in _JOINS and len(inputs) > 2 and all(tensor is inputs[0] for tensor in inputs):
             self.repeated[here] = sources[0], len(inputs)
         if name == "copy_" and len(sources) == 2 and self.steps.calls and "load_state_dict" in here.text:
@@ -181,6 +186,12 @@ class GradientFlow:
             self.cuts.draw(sources, here)
         else:
             self.cuts.pass_on(name, sources, results, result, here, numbers)
+
+    def set_requires_grad(self, leaf: torch.Tensor, here: Place) -> None:
+        """Process a line that may have set `requires_grad` of a tensor."""
+        self._frozen.pop(leaf, None)
+        if not leaf.requires_grad:
+            self._frozen[leaf] = here
 
     def _access_gradient(
         self, name: str, inputs: list[Any], sources: list[TrackedTensor], result: object, here: Place
@@ -291,10 +302,10 @@ class GradientFlow:
         started = StartedBackward(
             here, graph, roots, nodes, recording, cut, asked, call.creates_graph, keeps_graph, of, len(self._writes)
         )
-        reached = (leaf.ref() for leaf in self.reached.values() if leaf.parameter)
-        self.has_frozen = not started.has_graph and any(leaf is not None and not leaf.requires_grad for leaf in reached)
         if not started.has_graph:
             self.steps.find_frozen()
+            ids = {id(leaf.ref()): leaf.id for leaf in self.reached.values()}
+            self.frozen_at = [(ids.get(id(leaf)), place) for leaf, place in self._frozen.items()]
             if not recording:
                 self.modes.go_on_without_recording()
         self.calls.append(started)

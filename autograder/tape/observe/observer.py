@@ -98,7 +98,8 @@ class Observer(Listener):
     @contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """Observe the code in the block, in this thread and in those that it starts."""
-        functions = self._functions = self.state.thread.functions = Functions(self._before, self._after)
+        functions = Functions(self._before, self._after, self._frozen)
+        self._functions = self.state.thread.functions = functions
         functions.only_counts = self._only_counts
         try:
             with (
@@ -213,6 +214,11 @@ class Observer(Listener):
         """Trace statements again."""
         if self.statements.thread.is_paused:
             self.statements.resume(sys._getframe(1))
+
+    @isolated_from_program
+    def _frozen(self, leaf: torch.Tensor) -> None:
+        """Note the line that sets `requires_grad` of a tensor."""
+        self.state.flow.set_requires_grad(leaf, self.statements.here())
 
     @isolated_from_program
     def _isolated(self, method: Callable[..., Any], *args: Any) -> Any:

@@ -83,15 +83,18 @@ class CallMode(TorchFunctionMode):
 class Functions(CallMode):
     """A function mode that calls `before(name, tensors)` and `after(name, tensors, result, count)` around each call.
 
-    If `before` returns True, `after` is called only for results that require grad. A function mode changes neither version
-    counters nor the graph (torch 2.13).
+    If `before` returns True, `after` is called only for results that require grad. `frozen` is called after an assignment
+    to `requires_grad`. A function mode changes neither version counters nor the graph (torch 2.13).
     """
 
     def __init__(
-        self, before: Callable[[str, list[Any]], bool | None], after: Callable[[str, list[Any], object, int], None]
+        self,
+        before: Callable[[str, list[Any]], bool | None],
+        after: Callable[[str, list[Any], object, int], None],
+        frozen: Callable[[torch.Tensor], object] = id,
     ):
         super().__init__()
-        self.before, self.after = before, after
+        self.before, self.after, self.frozen = before, after, frozen
         self.count = -1  # number of the last call, which is the same in each run of a deterministic program
         self.counted = 0  # number of calls that were not ignored, and can have changed something
         self.numbers: list[float] = []  # floats among the arguments of the last call
@@ -104,8 +107,12 @@ class Functions(CallMode):
                 return func(*args, **(kwargs or {}))
         count, name, options = self.count, function_name(func), kwargs or {}
         if not name or name in METADATA:
-            self.counted += getattr(func, "__name__", "") == "__set__"
-            return func(*args, **options)
+            result = func(*args, **options)
+            if getattr(func, "__name__", "") == "__set__":
+                self.counted += 1
+                if func.__self__.__name__ == "requires_grad":
+                    self.frozen(args[0])
+            return result
         self._handling += 1
         try:
             inputs = input_tensors(name, args, options)
