@@ -49,8 +49,13 @@ class Message(str):
     def without(self, part: str) -> Message:
         """Return the message without a text, such as the path of a copy, in its values."""
         values = {key: value.replace(part, "") if type(value) is str else value for key, value in self.values.items()}
-        inner = {key: value.without(part) for key, value in values.items() if isinstance(value, Message)}
-        return Message(self._made_from, **values | inner)
+        return self.with_values(
+            **values | {key: value.without(part) for key, value in values.items() if isinstance(value, Message)}
+        )
+
+    def with_values(self, **values: object) -> Message:
+        """Return the message with other values for some names."""
+        return Message(self._made_from, **self.values | values)
 
     _made_from: str
 

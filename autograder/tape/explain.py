@@ -77,13 +77,14 @@ def explain_program(
     with (budget or Budget(SECONDS)).active():
         recording = record_program(factory.original, scope=replace(scope, has_steps=False), compared=compared)
         raised, error, changed = recording.verdict.error, None, factory
-        if raised and recording.verdict.outcome == "raises-forward" and recording.backward:
+        has_calls = bool(recording.backward or recording.verdict.excerpt)
+        if raised and recording.verdict.outcome == "raises-forward" and has_calls:
             part = factory.until(raised)
             earlier = record_program(part.original, scope=scope)
             if earlier.verdict.outcome == "silently-wrong" and earlier.verdict.harms:
                 recording, error, changed = earlier, raised, part
             elif unknown_outcome.is_foreign_error(recording):
-                changed = part
+                recording, changed = _with_comparison(recording, earlier), part
 
         def with_notes(recording: Recording) -> Recording:
             return _with_notes(factory, recording, error)
@@ -181,6 +182,19 @@ def _evidence(runner: Runner, runs: Runs) -> Evidence:
         return evidence
     same_numbers = CompiledEvidence(compiled_again(runner, runs), eager)
     return same_numbers if same_numbers.outcome == "correct" else evidence
+
+
+def _with_comparison(recording: Recording, earlier: Recording) -> Recording:
+    """Return the recording of an error with the notes on the comparison of the calls before it, as in a run that ends there."""
+    notes = list(recording.verdict.notes)
+    at = next((at for at, note in enumerate(notes) if id_of(note) == "excerpt.none_compared"), None)
+    if at is not None:
+        shown = values_of(notes[at])["shown"]
+        notes[at : at + 1] = [
+            note.with_values(shown=shown) if "shown" in values_of(note) else note
+            for note in earlier.verdict.notes if isinstance(note, Message) and note.id.startswith("excerpt.")
+        ]  # fmt: skip
+    return structs.replace(recording, verdict=structs.replace(recording.verdict, notes=tuple(notes)))
 
 
 def _with_notes(factory: ProgramFactory, recording: Recording, error: Problem | None) -> Recording:

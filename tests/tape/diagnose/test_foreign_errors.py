@@ -5,9 +5,12 @@ import json
 import pytest
 
 import autograder as package
+from autograder.locale.messages import id_of
 from autograder.tape import record
 from autograder.tape.diagnose.unknown_outcome import is_foreign
+from autograder.tape.explain import explain_program
 from autograder.tape.recording.verdict_types import Problem
+from autograder.tape.repair.trial.program_factory import factory_of_text
 from tests.commands import autograder
 
 TRAINING = """import torch
@@ -120,3 +123,29 @@ def test_gradients_before_an_import_error_are_compared():
     assert ("raises-forward", 10) == (verdict.outcome, verdict.error.line)
     assert [8] == [fault.place.line for fault in verdict.graph_faults]
     assert not any("PyTorch warned" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize(("write", "lines", "note"), [
+    ("h.data.mul_(2)", [7], "note.before_error"), ("pass", [], "excerpt.all_compared"),
+])  # fmt: skip
+def test_all_calls_before_the_error_of_a_long_run_are_compared(write, lines, note):
+    """A write that makes 60 gradients wrong is named, although a file is missing after them; else each was compared.
+
+    Plain PyTorch: without the write, the gradient of the sum is the derivative of the sigmoid.
+    """
+    source = f"""import torch
+w = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.01)
+for step in range(60):
+    optimizer.zero_grad()
+    h = sum([w] * 200).sigmoid()
+    {write}
+    h.sum().backward()
+    optimizer.step()
+open("no such file")
+"""
+    verdict = explain_program(factory_of_text(source, "bug.py"), repair=False).verdict
+    assert ("raises-forward", "FileNotFoundError") == (verdict.outcome, verdict.error.type)
+    assert lines == [place.line for harm in verdict.harms[:1] for place in harm.mutated_at[:1]]
+    assert note in {id_of(note) for note in verdict.notes}
+    assert "excerpt.none_compared" not in {id_of(note) for note in verdict.notes}
