@@ -472,6 +472,21 @@ PROGRAMS = (
             loss.backward()
             of_gen.step()
         """, (("    of_gen.step()", "    of_gen.step()\n    switch(net, True)"),)),
+    FaultyProgram("detached samples in a generator's step, next to a gradient penalty", "graph cut", "correct", """
+        gen, dis = nn.Linear(4, 3), nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        of_gen, of_dis = torch.optim.SGD(gen.parameters(), lr=0.1), torch.optim.SGD(dis.parameters(), lr=0.1)
+        for _ in range(3):
+            fake = gen(torch.randn(5, 4)).detach()
+            mixed = (0.5 * torch.randn(5, 3) + 0.5 * fake).requires_grad_()
+            (slope,) = torch.autograd.grad(dis(mixed).sum(), mixed, create_graph=True)
+            of_dis.zero_grad()
+            (dis(fake).mean() + (slope.norm(2, 1) - 1).pow(2).mean()).backward()
+            of_dis.step()
+            fake = gen(torch.randn(5, 4)).detach()  # fault
+            of_gen.zero_grad()
+            (-dis(fake).mean()).backward()
+            of_gen.step()
+        """, (("fake = gen(torch.randn(5, 4)).detach()\n    of_gen", "fake = gen(torch.randn(5, 4))\n    of_gen"),)),
     FaultyProgram("an encoder that its decoder's step leaves frozen", "loss without a graph", "raises-backward", """
         enc, dec = nn.Linear(2, 2), nn.Linear(2, 2)
         of_enc, of_dec = torch.optim.SGD(enc.parameters(), lr=0.1), torch.optim.SGD(dec.parameters(), lr=0.1)

@@ -190,8 +190,10 @@ class LeftGradients:
         self._unused: dict[int, set[int]] = {}
         self._first_after_step = 0  # number of the first call after the last step
         self._is_inside = False  # whether a step has not ended, whose closure may call backward
-        # number of calls before the first one that returns gradients of a model for data, without a graph
+        # number of calls before the first one that returns gradients of a model for data, without a graph, and up to the
+        # next one that fills gradients
         self.before_derivative: int | None = None
+        self.derivative_used = 0
         # by leaf with a gradient, the gradient's values after a step for others, or None before one
         self._left: MutableMapping[torch.Tensor, bytes | int | None] = WeakIdKeyDictionary()
         # For each leaf that may be trained and has a gradient, the number of calls before the last step and of steps before
@@ -235,6 +237,8 @@ class LeftGradients:
             if is_first and _is_trained(call.roots) and not all(_is_trained((target,)) for target in call.targets):
                 self.before_derivative = self._started - 1
             return
+        if self.before_derivative is not None and not self.derivative_used:
+            self.derivative_used = self._started
         for leaf in call.targets:
             if leaf.is_leaf:
                 earlier = self._inside.get(id(leaf), [])

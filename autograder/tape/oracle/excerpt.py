@@ -75,7 +75,7 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope, left: LeftGradients)
     if decisive is None:
         parts = [(step.before, step.calls) for step in empty] + [part for part in left.without_step if part[1] <= calls]
         if left.before_derivative is not None:
-            parts.append((left.before_derivative, left.before_derivative + SHOWN))
+            parts.append((left.before_derivative, max(left.before_derivative + SHOWN, left.derivative_used)))
         few = (part for part in parts if sum(call.nodes for call in plain.calls[slice(*part)]) <= LONG)
         before, last = next(few, (0, 0))
         last = min(max(last, before + SHOWN), calls)

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 from autograder.locale.line_breaks import columns, wrap_text
-from autograder.locale.translations import join_sentences, localized, translatable, translated
+from autograder.locale.messages import id_of
+from autograder.locale.translations import join_sentences, localized, restored, translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Fix, Place, Verdict, kind_of_fix, note_on_change, place_of_fix
 from autograder.view.shapes import clip
@@ -48,6 +49,7 @@ AROUND = 5  # the maximum number of code lines
 GRADIENTS = 6  # the maximum number of gradients
 DIFF = 8  # the maximum number of lines of the fix
 LEAST = 4  # the number of lines of a long fix that are always shown
+ON_STEPS = {"note.skipped", "note.first"}  # notes on the list that `--steps` prints
 
 MORE = translatable("More: --steps (every step), --html FILE (a picture), --json")
 MORE_OF_REPAIR = translatable(", --diff (the fix as a patch), --apply")
@@ -212,7 +214,8 @@ def _notes(recording: Recording, most: int) -> list[str]:
     lines: list[str] = []
     verdict = recording.verdict
     shown_below = {note_on_change(fix) for fix in verdict.fixes}
-    notes = [localized(note, verdict.messages) for note in verdict.notes if note not in shown_below]
+    notes = [restored(note, verdict.messages) for note in verdict.notes if note not in shown_below]
+    notes = [localized(note) for note in notes if id_of(note) not in ON_STEPS]
     for number, note in enumerate(notes):
         note_lines = _wrapped(f"- {note}", 3, "  ")
         left = len(notes) - number - 1

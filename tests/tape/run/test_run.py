@@ -264,7 +264,7 @@ def test_a_lecture_is_explained_as_it_is(tmp_path):
     """Commands give [], files are written and run, `display` exists, and the repair of a line in a magic keeps the magic."""
     path = tmp_path / "lecture.ipynb"
     path.write_text(notebook(
-        "import torch\n%matplotlib inline\nget_ipython().run_line_magic('env', 'A=1')",
+        "_#m\nimport torch\n%matplotlib inline\nget_ipython().run_line_magic('env', 'A=1')",
         'n = 3 # how many?\nprompt = """\n!important\nready?\n"""\nfiles = !ls\ndisplay(files)\n'
         "assert files == [] and prompt.count('\\n') == 3 and get_ipython().getoutput('ls') == []",
         "%%bash\nls",

@@ -250,7 +250,11 @@ def _started(module: ModuleType, path: str, arguments: list[str], *, ignores_exi
             sys.path.remove(added)
 
 
-NOTEBOOK_NAMES: dict[str, object] = {"get_ipython": SilentShell, "display": lambda *_values, **_options: None}
+# The names that IPython binds before the first cell (IPython 9.18), without results of cells.
+NOTEBOOK_NAMES: dict[str, object] = {
+    "get_ipython": SilentShell, "display": lambda *_values, **_options: None,
+    "In": [""], "Out": {}, "_ih": [""], "_oh": {}, **dict.fromkeys(("_", "__", "___"), ""),
+}  # fmt: skip
 HEADER = "# In ["  # start of the line above each cell's code; the cell's number and "]" follow
 
 
