@@ -25,7 +25,6 @@ from autograder.classroom.collect.submission_files import (
     readable,
 )
 from autograder.classroom.platforms import PLATFORMS, platform_of
-from autograder.classroom.platforms.gradescope import GRADESCOPE
 from autograder.classroom.roster import Person, Roster
 from autograder.classroom.table_file import TableFile, read_table
 from autograder.errors import InputError
@@ -122,7 +121,7 @@ def gradescopes(text: str):
         DownloadedFile(f"x/{name}", lambda most: text.encode()) for name in ("submission_metadata.yml", "2/a.ipynb")
     ]
     download = Download(files, [])
-    found = GRADESCOPE.submissions(download, datetime.UTC, "first")
+    found = PLATFORMS["gradescope"].submissions(download, datetime.UTC, "first")
     assert ["x/2/a.ipynb was left out: submission_metadata.yml does not name its folder"] == download.notes
     return found
 

@@ -6,11 +6,9 @@ import contextlib
 import datetime
 import io
 import os
-import re
 import stat
 import zipfile
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,16 +37,6 @@ class DownloadedSubmission:
     upload_name: str = ""
 
 
-@dataclass(frozen=True)
-class Platform:
-    """The format of one platform's download."""
-
-    name: str  # the platform's name in the option `--from`
-    recognises: Callable[[str], bool]  # returns whether a path has the platform's format
-    # takes a download, the time zone of times without one, and the assignment; returns its submissions
-    submissions: Callable[[Download, datetime.tzinfo, str], list[DownloadedSubmission]]
-
-
 MOST_FILES = 200_000  # in a class's download; 5,000 students submit a few files each
 LARGEST_FILE = 256 * 2**20
 NESTED = 2  # depth of zips inside zips, counted from a student's own
@@ -75,34 +63,6 @@ class Download:
 
     files: list[DownloadedFile]
     notes: list[str]
-
-
-NamedFile = tuple[re.Match[str], DownloadedFile]
-"""A file, and the match of its path."""
-
-
-def platform_of_names(
-    name: str,
-    format_name: str,
-    names: re.Pattern[str],
-    key: Callable[[re.Match[str]], str],
-    submission: Callable[[str, list[NamedFile], datetime.tzinfo], DownloadedSubmission],
-) -> Platform:
-    """Return a platform that writes the person into the path of each file; other files are left out with a note.
-
-    `submission` takes a key, the files whose paths have it, and the time zone of times without one.
-    """
-
-    def submissions(download: Download, zone: datetime.tzinfo, _: str) -> list[DownloadedSubmission]:
-        groups: dict[str, list[NamedFile]] = defaultdict(list)
-        for file in download.files:
-            if parts := names.fullmatch(file.path):
-                groups[key(parts)].append((parts, file))
-            else:
-                download.notes.append(f"{file.path} was left out: its name does not have {format_name} format")
-        return [submission(group, files, zone) for group, files in groups.items()]
-
-    return Platform(name, lambda path: names.fullmatch(path) is not None, submissions)
 
 
 @contextlib.contextmanager
