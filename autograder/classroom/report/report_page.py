@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import msgspec
@@ -22,7 +21,6 @@ from autograder.classroom.report.class_report import (
     AssignmentChange,
     ClassReport,
     CourseLine,
-    ExerciseReport,
     change_since,
     class_report,
     course_lines,
@@ -52,8 +50,8 @@ def report_html(report: ClassReport, change: AssignmentChange | None = None, cou
         change=change,
         course=course,
         bars=histogram(report.scores, report.max_points),
-        questions=[_question(exercises[name]) for name in report.questions],
-        exercises=[_exercise(exercise) for exercise in report.exercises],
+        questions=[exercises[name] for name in report.questions],
+        most_groups=MOST_GROUPS,
         language=language(),
         **code_styles(),
     )
@@ -90,24 +88,12 @@ def _template() -> jinja2.Template:
     environment.filters["few"] = lambda names: join_few(names, MAX_NAMES)
     environment.filters["words"] = lambda name: name.replace("_", " ")
     environment.filters["code"] = lambda text: Markup(html_with_code(str(text)))
+    environment.filters["listing"] = _listing
+    environment.filters["group_title"] = _group_title
     return environment.get_template("report.html.j2")
 
 
-def _question(report: ExerciseReport) -> dict[str, Any]:
-    group = report.wrong[0]
-    return {"id": report.id, "report": report, "group": group, "code": _code(group.example), "picture": report.picture}
-
-
-def _exercise(report: ExerciseReport) -> dict[str, Any]:
-    shown = report.wrong[:MOST_GROUPS]
-    return {
-        "report": report,
-        "groups": [{"group": group, "title": _title(group), "code": _code(group.example)} for group in shown],
-        "more": len(report.wrong) - len(shown),
-    }
-
-
-def _title(group: WrongAnswers) -> str:
+def _group_title(group: WrongAnswers) -> str:
     """Return the name of a group; for a group without a name, a one-line answer itself, or the message."""
     lines = group.example.strip().splitlines()
     return group.name or (
@@ -115,7 +101,7 @@ def _title(group: WrongAnswers) -> str:
     )
 
 
-def _code(source: str) -> Markup:
+def _listing(source: str) -> Markup:
     lines = source.strip().splitlines()
     text = "\n".join(lines[:LONGEST_CODE] + (["# …"] if len(lines) > LONGEST_CODE else []))
     return Markup(highlight(text, PythonLexer(), HtmlFormatter(nowrap=True)))
