@@ -47,16 +47,15 @@ def blocks_of(notebooks: Sequence[Path], kept: Path | None) -> list[list[Block]]
     Raises:
         NotebookError, UnfinishedError: see `record_notebook`.
     """
-    cached = {path: _read_blocks(kept, path) for path in notebooks}
+    files = {path: kept / f"{_key(path)}.blocks" for path in notebooks} if kept else {}
+    blocks = {path: file.read_bytes() for path, file in files.items() if file.is_file()}
     # The largest first, so that no core waits for a long one at the end.
-    missing = sorted(
-        (path for path, blocks in cached.items() if blocks is None), key=lambda path: path.stat().st_size, reverse=True
-    )
+    missing = sorted((path for path in notebooks if path not in blocks), key=lambda path: -path.stat().st_size)
     for path, encoded in zip(missing, _record_all(missing), strict=True):
-        cached[path] = encoded
+        blocks[path] = encoded
         if kept is not None:
-            replace_file(kept / f"{_key(path)}.blocks", encoded)
-    return [msgspec.msgpack.decode(cached[path] or b"", type=list[Block]) for path in notebooks]
+            replace_file(files[path], encoded)
+    return [msgspec.msgpack.decode(blocks[path], type=list[Block]) for path in notebooks]
 
 
 def _record_all(notebooks: list[Path]) -> Iterator[bytes]:
@@ -74,11 +73,6 @@ def _record_all(notebooks: list[Path]) -> Iterator[bytes]:
 def _recorded(notebook: Path, language_code: str) -> bytes:
     with use_language(language_code):
         return msgspec.msgpack.encode(record_notebook(notebook))
-
-
-def _read_blocks(kept: Path | None, notebook: Path) -> bytes | None:
-    file = kept / f"{_key(notebook)}.blocks" if kept is not None else None
-    return file.read_bytes() if file is not None and file.is_file() else None
 
 
 def _key(notebook: Path) -> str:
