@@ -106,16 +106,11 @@ def widget(
 ) -> Any:
     """Return a live widget for a layout of ipywidgets. To show a picture in a cell, use `show`, whose output can be saved.
 
-    This requires anywidget, which the extra `course` installs.
+    This requires anywidget, which the extra `course` installs. The other arguments are those of `show`.
 
     Args:
-        recording: the recording to show.
-        predict: whether the reader chooses an outcome before the last steps are shown.
         place: class name of the page element that the widget replaces; "" if it is displayed itself.
-        from_start: whether it opens at the first step instead of the decisive one.
         is_playable: whether it has a button that shows the program as cards.
-        counters: whether the reader sets the version counters before they are shown.
-        graph_first: whether the graph is open below the timeline, as it is with `from_start`.
     """
     from autograder.view.live import PictureWidget
 

@@ -158,13 +158,11 @@ def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) ->
     )
     elements = list_elements(gradients[name])
     plotted = [e for e in elements if bar_length(e.true) == e.true and bar_length(e.got) == e.got]
-    points = [(e.true, e.got) for e in plotted]
-    good = [(e.true, e.got) for e in plotted if not e.is_wrong]
-    bad = [(e.true, e.got) for e in plotted if e.is_wrong]
-    ends = [min((v for p in points for v in p), default=0), max((v for p in points for v in p), default=1)]
+    numbers = [number for e in plotted for number in (e.true, e.got)]
+    ends = [min(numbers, default=0), max(numbers, default=1)]
     axes.plot(ends, ends, color=INK, linewidth=1, zorder=0)
-    for part, (marker, colour, words) in ((good, RIGHT), (bad, WRONG)):
-        if part:
+    for is_wrong, (marker, colour, words) in ((False, RIGHT), (True, WRONG)):
+        if part := [(e.true, e.got) for e in plotted if e.is_wrong is is_wrong]:
             label = plot_words(translatable("{label}: {text}"), label=plot_words(words), text=len(part))
             axes.plot(*zip(*part, strict=True), marker, color=colour, label=label, alpha=0.7)
     hidden = len(elements) - len(plotted)
