@@ -237,9 +237,11 @@ def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
     shapes = [code, *lanes, graph, *arrows, field]
     shapes += [text(PAD + 12, bottom + 20 + CODE_LINE * i, line) for i, line in enumerate(words)]
     bottom += 22 + CODE_LINE * len(words)
-    if verdict and scene.gradients:
-        shapes.append(_gradients(scene.gradients, static, bottom + 6))
-        width, bottom = max(width, scene.gradients.width + 2 * PAD), bottom + 14 + scene.gradients.height
+    if verdict and (panel := scene.gradients):
+        rows = [tree for shape in panel.shapes if (tree := static.render(shape))]
+        card = box(0.5, 0.5, panel.width - 1, panel.height - 1, 7, kind="card")
+        shapes.append(group(card, *rows, transform=f"translate({PAD:g} {bottom + 6:g})"))
+        width, bottom = max(width, panel.width + 2 * PAD), bottom + 14 + panel.height
     if verdict:
         shapes.insert(0, _banner(scene, width))
     title = scene.title if verdict else translated("What will this program do?")
@@ -291,10 +293,3 @@ def _arrow(line: float | None, row: tuple[float, float] | None, state: str) -> S
         path(f"M{start + 8:.0f} {line - 5:.0f}L{start - 1:.0f} {line:.0f}L{start + 8:.0f} {line + 5:.0f}z", kind="tip"),
         kind="pointer silent" if "silent" in state else "pointer",
     )
-
-
-def _gradients(gradients: Drawing, static: StaticFrame, top: float) -> Shape:
-    """Return the gradient panel."""
-    shown = [tree for shape in gradients.shapes if (tree := static.render(shape))]
-    panel = box(0.5, 0.5, gradients.width - 1, gradients.height - 1, 7, kind="card")
-    return group(panel, *shown, transform=f"translate({PAD:g} {top:g})")

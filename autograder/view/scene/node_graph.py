@@ -216,7 +216,10 @@ class NodeGraph:
         return [tensor_block(self.index.playback.tensors[tensor], self.index) for tensor in wanted]
 
     def _links(self, view: Fold, owners: dict[Key, Key], blocks: list[Block]) -> list[Link]:
-        """Return the pairs of blocks between which gradients flow; adds a stub for each node outside the fold."""
+        """Return the pairs of blocks between which gradients flow; add a stub for each node outside the fold.
+
+        A node's block is that of its leaf, its own, or that of its fold; a stub has the name of its tensor, else of its node.
+        """
         links: dict[Link, None] = {}
         keys = {block.key for block in blocks}
         for node in view.nodes:
@@ -224,25 +227,17 @@ class NodeGraph:
             for source in node.inputs:
                 if source is None:
                     continue
-                upper = self._upper(source, owners)
-                if upper.part == "outside" and upper not in keys:
+                key, stub = Key("node", source), Key("outside", source)
+                leaf = self.index.leaves.get(source)
+                upper = owners.get(key, stub) if leaf is None else Key("tensor", leaf)
+                if upper == stub and upper not in keys:
                     keys.add(upper)
-                    title = translated("from outside: {name}", name=self._name(source))
-                    blocks.insert(0, Block(upper, title, kind="outside"))
+                    record = self.index.playback.nodes.get(source)
+                    name = self.index.names.get(key) or (record.name if record else str(source))
+                    blocks.insert(0, Block(upper, translated("from outside: {name}", name=name), kind="outside"))
                 if upper != lower and upper in keys:
                     links[(upper, lower)] = None
         return list(links)
-
-    def _upper(self, source: int, owners: dict[Key, Key]) -> Key:
-        """Return the block that represents a node in a view: its leaf's, its own, its fold's, or a stub."""
-        if source in self.index.leaves:
-            return Key("tensor", self.index.leaves[source])
-        return owners.get(Key("node", source), Key("outside", source))
-
-    def _name(self, node: int) -> str:
-        """Return the name of the tensor that a node computed, else the node's own name."""
-        record = self.index.playback.nodes.get(node)
-        return self.index.names.get(Key("node", node)) or (record.name if record else str(node))
 
     def _saved_lines(self, blocks: list[Block], owners: dict[Key, Key]) -> list[SavedLine]:
         """Return each saved tensor of a view whose block is known; that block may be in another view."""

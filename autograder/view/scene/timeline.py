@@ -14,7 +14,7 @@ from msgspec import structs
 
 from autograder.locale.translations import join_names, localized, translatable, translated
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import FaultyTensor, Fix, GraphFault, Harm, Place, Problem, place_of_fix
+from autograder.tape.recording.verdict_types import FaultyTensor, Fix, GraphFault, Harm, Place, place_of_fix
 from autograder.view.scene.timeline_columns import ColumnMaker
 from autograder.view.scene.timeline_parts import VALUES, Column, Kind, Mark, Row, Timeline, short_place
 from autograder.view.shapes import clip
@@ -124,7 +124,9 @@ def _title(recording: Recording, column: Column) -> str:
     if harm is not None:
         return f"{verdict.outcome}: {_cause(recording, harm, column.name)}"
     if verdict.error is not None and (place := verdict.error.place(file)) is not None:
-        rule = _broken_rule(verdict.error, column.name, where(place, file))
+        rules = (words for pattern, words in RULES.items() if pattern.search(verdict.error.message))
+        known = {"line": where(place, file), "name": column.name or translated("a tensor"), "error": verdict.error.type}
+        rule = translated(next(rules, STOPS), **known)
         faults = [fault.place for fault in verdict.graph_faults if verdict.outcome == "raises-backward"]
         if faults and faults[0].line != place.line:
             rule = translated("{rule}, because of {line}", rule=rule, line=where(faults[0], file))
@@ -162,12 +164,6 @@ def _with_counted_write(recording: Recording, harm: Harm) -> Harm:
     if counted is None or counted.place == harm.mutated_at[0]:
         return harm
     return structs.replace(harm, mutated_at=(counted.place,), through=counted.through)
-
-
-def _broken_rule(error: Problem, name: str, line: str) -> str:
-    """Return the rule that a line breaks, else the type of its error."""
-    rules = (words for pattern, words in RULES.items() if pattern.search(error.message))
-    return translated(next(rules, STOPS), line=line, name=name or translated("a tensor"), error=error.type)
 
 
 def _change(fix: Fix) -> str:

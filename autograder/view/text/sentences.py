@@ -249,7 +249,11 @@ class Sentences:
         kept = {node: self._kept(node, step) for node in nodes}
         called = {node: self.playback.nodes[node].name for node in nodes}
         if len(nodes) == 1:
-            return self._node(called[nodes[0]], kept[nodes[0]])
+            things = kept[nodes[0]]
+            if not things:
+                return translated("{node} joins the graph and keeps no tensor.", node=called[nodes[0]])
+            text = translatable("{node} joins the graph and keeps {things} for backward.")
+            return translated(text, node=called[nodes[0]], things=things)
         if not nodes:
             return ""
         if not any(kept.values()) and len(nodes) <= MAX_NAMES:
@@ -258,12 +262,6 @@ class Sentences:
         return translated(
             "{count} nodes join the graph: {parts}.", count=len(nodes), parts=translated("; ").join(parts)
         )
-
-    def _node(self, name: str, things: str) -> str:
-        """Return the sentence about one new node."""
-        if not things:
-            return translated("{node} joins the graph and keeps no tensor.", node=name)
-        return translated("{node} joins the graph and keeps {things} for backward.", node=name, things=things)
 
     def _keeping(self, kept: list[tuple[str, str]]) -> list[str]:
         """Return the tensors that several new nodes keep: the first nodes by name, and the number of others."""
