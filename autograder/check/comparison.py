@@ -41,7 +41,8 @@ def format_values(values: Array, other: Array | None = None) -> str:
         return str(bool(values.tensor()))
     flat = values.tensor().reshape(-1)
     beside = other.tensor().reshape(-1) if other and other.shape == values.shape else flat
-    start = _first_difference(flat, beside)
+    different = (~torch.isclose(flat.double(), beside.double(), rtol=RELATIVE, atol=ABSOLUTE)).nonzero()
+    start = int(different[0]) if len(different) else 0
     first = [each[start : start + 1].tolist() for each in (flat, beside)]
     digits = next(
         (most for most in (4, 6, 8) if len({f"{each:.{most}g}" for rounded in first for each in rounded}) > 1), 4
@@ -49,11 +50,6 @@ def format_values(values: Array, other: Array | None = None) -> str:
     shown = ", ".join(f"{number:.{digits}g}" for number in flat[start : start + 4].tolist())
     after = translated(", … {count} in all", count=flat.numel()) if flat.numel() > 4 else ""
     return f"[{'… ' if start else ''}{shown}{after}] ({values.dtype}, shape {tuple(values.shape)})"
-
-
-def _first_difference(got: torch.Tensor, right: torch.Tensor) -> int:
-    different = (~torch.isclose(got.double(), right.double(), rtol=RELATIVE, atol=ABSOLUTE)).nonzero()
-    return int(different[0]) if len(different) else 0
 
 
 INDIRECT = (

@@ -190,7 +190,8 @@ class Trials:
         cotangents = {name: array(generator.like(output.tensor())) for name, output in floating.items()}
         call = msgspec.structs.replace(call, cotangents=cotangents)
         original = functools.cache(functools.partial(record_original, self._given, call))
-        written = _written(call, values)
+        before = {name: argument.values.data for name, argument in call.arguments.items()}
+        written = tuple(name for name, data in before.items() if values.after[name].data != data)
         expected = Expected(call, values, self._gradients(call), written, original=original, lines=self._lines)
         pulled = {
             name: array(generator.like(call.arguments[name].values.tensor()))
@@ -235,10 +236,6 @@ class Trials:
     @functools.cached_property
     def _lines(self) -> tuple[str, ...]:
         return lines_of(self._given)
-
-
-def _written(call: Call, values: Report) -> tuple[str, ...]:
-    return tuple(name for name, argument in call.arguments.items() if values.after[name].data != argument.values.data)
 
 
 def _parameters(like: Callable[..., Any], options: dict[str, Any], generator: Generator) -> dict[str, Array]:

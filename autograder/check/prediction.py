@@ -24,7 +24,7 @@ from autograder.check.message import VALIDATING, Incorrect, NotAnOutcome, NotAtt
 from autograder.check.plan import Plan, plan_or_decorate, require_known_names
 from autograder.check.shown_message import is_learners_notebook, show_first
 from autograder.check.subject.learner_code import source_of
-from autograder.locale.translations import translated
+from autograder.locale.translations import translatable, translated
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import OUTCOMES, Harm, Outcome
@@ -281,9 +281,12 @@ class CulpritPlan(_Prediction):
 def _require_harm(name: str, line: str, harms: tuple[Harm, ...]) -> None:
     if _normalize(line) in {_normalize(place.text) for harm in harms for place in harm.mutated_at}:
         return
+    saw = translatable("{line}, which did not write into a tensor that backward still needed")
+    if _normalize(line) in {_normalize(harm.saved_at.text) for harm in harms}:
+        saw = translatable("{line}, which made the node that saved the tensor, and did not write into it")
     raise Incorrect.of(
         translated("{name}: not this line", name=name),
-        saw=_describe_line(line, harms),
+        saw=translated(saw, line=line),
         expected=translated("the line that wrote into a saved tensor after it was saved"),
         look_at=translated("memory that a node keeps: which line changed it?"),
     )
@@ -301,12 +304,6 @@ def _require_guess(name: str, guess: Any, lines: dict[str, str]) -> None:
             expected=translated("the text of one line of the program above"),
             look_at=translated("the answer's cell: copy the line between the quotes, and run it"),
         )
-
-
-def _describe_line(line: str, harms: tuple[Harm, ...]) -> str:
-    if _normalize(line) in {_normalize(harm.saved_at.text) for harm in harms}:
-        return translated("{line}, which made the node that saved the tensor, and did not write into it", line=line)
-    return translated("{line}, which did not write into a tensor that backward still needed", line=line)
 
 
 def _normalize(line: str) -> str:

@@ -137,14 +137,11 @@ def executable_text(text: str) -> str:
         return text
     value = statement.value
     parts = value.elts if isinstance(value, ast.Tuple) else [value]
-    sums = [f"{ast.unparse(part)}.sum()" if _is_simple(part) else f"({ast.unparse(part)}).sum()" for part in parts]
+    simple = ast.Name | ast.Attribute | ast.Call | ast.Subscript  # a dot can follow these
+    texts = [ast.unparse(part) if isinstance(part, simple) else f"({ast.unparse(part)})" for part in parts]
+    sums = [f"{text}.sum()" for text in texts]
     whole = sums[0] if len(sums) == 1 else f"({' + '.join(sums)})"
     return f"{whole}.backward()" + "\n" * text.count("\n")
-
-
-def _is_simple(part: ast.expr) -> bool:
-    """Return whether a dot can follow the expression."""
-    return isinstance(part, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
 
 
 def _moves(program: PlayProgram) -> Iterator[Arrangement]:
