@@ -135,28 +135,16 @@ class SummaryPage:
             (translated(words), _chips(self.keeping(*kept))) for kept, words in KEEPS.items() if self.keeping(*kept)
         ]
         aliases = [(_code(alias), _mark(memory), _mark(counter)) for alias, (memory, counter) in self.aliases.items()]
-        tables = (
-            _table(
-                translated("The four outcomes"),
-                (
-                    translated("outcome"),
-                    translated("{start}; then {end}", start="w = [1, 2]", end="loss.backward()"),
-                    translated("what you see"),
-                ),
-                outcomes,
-            ),
-            _table(
-                translated("What an operation keeps until backward"),
-                (translated("operations that"), translated("on a and b")),
-                operations,
-            ),
-            _table(
-                translated("What shares with a"),
-                (translated("alias"), translated("memory"), translated("version counter")),
-                aliases,
-            ),
+        then = translated("{start}; then {end}", start="w = [1, 2]", end="loss.backward()")
+        heads = (
+            (translated("outcome"), then, translated("what you see")),
+            (translated("operations that"), translated("on a and b")),
+            (translated("alias"), translated("memory"), translated("version counter")),
         )
-        return f'<div class="autograder-summary sheet">{STYLE}{"".join(tables)}<p>{translated(QUESTIONS)}<br>{_measured()}</p></div>'
+        tables = _table(translated("The four outcomes"), heads[0], outcomes)
+        tables += _table(translated("What an operation keeps until backward"), heads[1], operations)
+        tables += _table(translated("What shares with a"), heads[2], aliases)
+        return f'<div class="autograder-summary sheet">{STYLE}{tables}<p>{translated(QUESTIONS)}<br>{_measured()}</p></div>'
 
 
 def summary() -> None:

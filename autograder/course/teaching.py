@@ -77,9 +77,11 @@ def teaching_of(folder: Path, lesson: str) -> Teaching | None:
 def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
     by_id = {exercise.id: exercise for exercise in exercises(source)}
     _every_answer_exists(lesson.name, text, by_id)
-    points = _points(source)
-    by_hand = [cell.metadata.nbgrader.points for cell in _by_hand(source)]
-    written = f"{sum(by_hand)} for {len(by_hand)} written answers, " if any(by_hand) else ""
+    cells = [cell for cell in read(source).cells if is_grade(cell)]
+    points = {cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader.points for cell in cells}
+    by_hand = [cell for cell in cells if cell.cell_type == "markdown"]
+    hand_points = [cell.metadata.nbgrader.points for cell in by_hand]
+    written = f"{sum(hand_points)} for {len(hand_points)} written answers, " if any(hand_points) else ""
     graded = [exercise for exercise in by_id.values() if exercise.answers]
     return "\n".join(
         [
@@ -92,7 +94,7 @@ def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
             *(f"- {aim.can} ({_code(aim.shown_by)})" for aim in lesson.aims),
             f"\n**Ask the class:** {text.ask}\n",
             f"**To shorten it:** {text.shorten}\n",
-            *_written(source),
+            *map(_written, by_hand),
             "Misconceptions, and the wrong answers that show them:\n",
             *(line for misconception in text.misconceptions for line in _belief(misconception, by_id)),
             "\n<details><summary>All exercises, with each wrong answer and what the check says</summary>\n",
@@ -113,22 +115,10 @@ def _every_answer_exists(lesson: str, text: Teaching, exercises: dict[str, Autho
                 )
 
 
-def _written(source: Path) -> list[str]:
-    """Return the description of a good answer to each manually graded question."""
-    return [
-        f"**A person grades** {_code((cell.metadata.nbgrader.grade_id,))}, {cell.metadata.nbgrader.points} points. "
-        f"A good answer: {' '.join(cell.source.split())}\n"
-        for cell in _by_hand(source)
-    ]
-
-
-def _by_hand(source: Path) -> list[NotebookNode]:
-    return [cell for cell in read(source).cells if cell.cell_type == "markdown" and is_grade(cell)]
-
-
-def _points(source: Path) -> dict[str, int]:
-    cells = [cell.metadata.get("nbgrader", {}) for cell in read(source).cells]
-    return {cell["grade_id"]: cell["points"] for cell in cells if cell.get("grade")}
+def _written(cell: NotebookNode) -> str:
+    """Return the description of a good answer to a manually graded question."""
+    about, answer = cell.metadata.nbgrader, " ".join(cell.source.split())
+    return f"**A person grades** {_code((about.grade_id,))}, {about.points} points. A good answer: {answer}\n"
 
 
 def _belief(misconception: Misconception, by_id: dict[str, AuthorExercise]) -> list[str]:

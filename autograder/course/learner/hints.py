@@ -85,12 +85,8 @@ def reset(exercise: str = "") -> None:
     if lesson is None or shell is None:
         return
     variant = own_variant(exercise)
-    stubs = (
-        variant.stubs
-        if variant
-        else {each.id: each.stub for each in exercises_of(read_stored(notebook_of(NOTEBOOKS, lesson)))}
-    )
-    shell.set_next_input(stubs[exercise])
+    original = {each.id: each.stub for each in exercises_of(read_stored(notebook_of(NOTEBOOKS, lesson)))}
+    shell.set_next_input((variant.stubs if variant else original)[exercise])
     print(
         translated(
             "The original exercise is in the cell below. Your own cell is kept; copy your answer into it to hand it in."
