@@ -159,7 +159,7 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
             if student.number in LATE
         ]
         texts = {
-            "gradebook.csv": _gradebook(students, _points(lesson)),
+            "gradebook.csv": _gradebook(students, lesson),
             f"collected/{LESSON}/{FILE}": "\n".join([",".join(COLUMNS), *rows, ""]),
             "policy.toml": POLICY,
             "nbgrader_config.py": CONFIG,
@@ -228,8 +228,9 @@ def _code(answer: Answer) -> str:
     return answer.source.partition("\n")[2]
 
 
-def _gradebook(students: list[DemoStudent], points: float) -> str:
+def _gradebook(students: list[DemoStudent], lesson: nbformat.NotebookNode) -> str:
     """Return the class's gradebook in Canvas' format (lib/gradebook_exporter.rb of instructure/canvas-lms)."""
+    points = sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in lesson.cells)
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["Student", "ID", "SIS Login ID", "Section", TITLE, "Current Score", "Final Score"])
@@ -237,7 +238,3 @@ def _gradebook(students: list[DemoStudent], points: float) -> str:
     for student in students:
         table.writerow([f"{student.last}, {student.first}", student.number, f"s{student.number}", "A", "", "", ""])
     return text.getvalue()
-
-
-def _points(lesson: nbformat.NotebookNode) -> float:
-    return sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in lesson.cells)

@@ -119,7 +119,11 @@ def graded_results(source: Path, submission: Path) -> dict[str, Any]:
     terms = read_terms(source)
     level = strongest_level(terms.isolation)
     with tempfile.TemporaryDirectory() as folder:
-        folders = _classroom(source / "course", Path(folder), terms.assignment)
+        course, steps = (
+            source / "course",
+            {name: Path(folder, name) for name in ("submitted", "autograded", "feedback")},
+        )
+        folders = AssignmentFolders(course, course / "source", steps, "sqlite://", "gradescope", True, terms.assignment)
         remarks = _place(submission, folders)
         print(f"isolation level {level.name!r}: {level.defends}")  # the instructor sees this output
         return _graded(folders, terms, level, [*remarks, f"Graded at isolation level {level.name!r}."])
@@ -134,11 +138,6 @@ def strongest_level(weakest: str) -> IsolationLevel:
             return level
     reasons = "; ".join(f"{level.name}: {level.obstacle}" for level in strong)
     raise IsolationError(f"the container does not reach the isolation level {weakest!r} ({reasons})")
-
-
-def _classroom(course: Path, folder: Path, assignment: str) -> AssignmentFolders:
-    steps = {step: folder / step for step in ("submitted", "autograded", "feedback")}
-    return AssignmentFolders(course, course / "source", steps, "sqlite://", "gradescope", True, assignment)
 
 
 def _place(submission: Path, folders: AssignmentFolders) -> list[str]:
