@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from autograder.course.book.lesson_blocks import Block, Choice, ProseBlock, QuestionBlock
 from autograder.errors import AutograderError, InputError, printable
 from autograder.locale.stored_messages import StoredMessage, stored
-from autograder.locale.translations import restored, translated
+from autograder.locale.translations import restored, translatable, translated
 from autograder.run_in_fork import ProcessEndedError, ProcessTimeoutError, run_in_fork
 from autograder.tape.recording.schema import Recording, from_json, to_json
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
@@ -75,16 +75,11 @@ def _name(path: Path) -> str:
 
 
 def _choices(outcome: Outcome) -> tuple[Choice, ...]:
-    return tuple(Choice(answer, _verdict(answer, outcome), answer == outcome) for answer in OUTCOMES)
-
-
-def _verdict(answer: Outcome, outcome: Outcome) -> str:
-    if answer == outcome:
-        return translated("Correct: {meaning}, as you predicted.", meaning=meaning(outcome))
-    return translated(
-        "You predicted {predicted}. It was {outcome}: {meaning}.",
-        predicted=answer, outcome=outcome, meaning=meaning(outcome),
-    )  # fmt: skip
+    known = {"outcome": outcome, "meaning": meaning(outcome)}
+    text = translatable("You predicted {predicted}. It was {outcome}: {meaning}.")
+    verdicts = {answer: translated(text, predicted=answer, **known) for answer in OUTCOMES}
+    verdicts[outcome] = translated("Correct: {meaning}, as you predicted.", **known)
+    return tuple(Choice(answer, verdict, answer == outcome) for answer, verdict in verdicts.items())
 
 
 def _read(path: Path) -> Recording:

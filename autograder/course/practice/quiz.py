@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 from IPython.display import HTML, display
 
-from autograder.course.catalogue import Lesson, lessons
+from autograder.course.catalogue import lessons
 from autograder.course.learner.learner_progress import LocalFile, lesson_link
 from autograder.course.learner.learner_progress import store as progress_store
 from autograder.course.practice.question_cards import (
@@ -264,17 +264,12 @@ def _conclusion(wrong: list[PracticeItem], asked: int) -> str:
         later = translated("{count} of {count}. These ideas return later, at growing intervals.", count=asked)
         return f"<p>{later}</p>"
     by_name = {lesson.name: lesson for lesson in lessons()}
-    rows = "".join(_repeated_question(item, by_name[item.lesson]) for item in wrong)
+    text = translatable("{lesson}. A common reason for this answer: “{belief}”")
+    rows = ""
+    for item in wrong:
+        belief = html_with_code(translated(item.belief))
+        rows += f"<li>{translated(text, lesson=lesson_link(by_name[item.lesson]), belief=belief)}</li>"
     again = translated(
         "{right} of {count}. To review (these questions return tomorrow):", right=asked - len(wrong), count=asked
     )
     return f"<p>{again}</p><ul>{rows}</ul>"
-
-
-def _repeated_question(item: PracticeItem, lesson: Lesson) -> str:
-    text = translated(
-        "{lesson}. A common reason for this answer: “{belief}”",
-        lesson=lesson_link(lesson),
-        belief=html_with_code(translated(item.belief)),
-    )
-    return f"<li>{text}</li>"
