@@ -133,15 +133,12 @@ class _Return:
             for row, person in self.people.items()
             if row not in self.rows and table.rows[row][self.column.number].strip() in ("", "-")
         }
-        self.absent, self.absent_by_name = self._match_absent(roster)
+        absent = {*listed_students(folders), *self.ungraded} - {*self.grades.scores, *self.excused}
+        others = [(row, person) for row, person in self.people.items() if row not in self.rows]
+        # the listed students without a grade by row, and the rows that were matched by name only
+        self.absent, self.absent_by_name = match_rows(others, sorted(absent), self.record, roster)
         self.zeros = self._zeros() if policy.missing == "zero" else []
         self.blanks = policy.missing == "zero" and len(self.zeros) < len(self.empty)
-
-    def _match_absent(self, roster: Roster) -> tuple[dict[int, str], list[int]]:
-        """Return the listed students without a grade by row, and the rows that were matched by name only."""
-        listed = {*listed_students(self.folders), *self.ungraded} - {*self.grades.scores, *self.excused}
-        rows = [(row, person) for row, person in self.people.items() if row not in self.rows]
-        return match_rows(rows, sorted(listed), self.record, roster)
 
     def _zeros(self) -> list[int]:
         """Return the rows that get 0, because their students have submitted nothing.

@@ -150,7 +150,6 @@ class Playback:
         self._apply_state(TensorState(alias.id, count, False, True, None, values), changed)
 
     def _apply_names(self, step: Step, changed: ChangeSet) -> None:
-        """Apply the names that a step bound and unbound."""
         for change in step.names:
             old = self.names.pop(change.name, None)
             if change.tensor is not None:

@@ -279,7 +279,6 @@ def _programs(recording: Recording) -> list[CodeFile]:
 
 
 def _memory(index: RecordingIndex, lanes: list[memory_lanes.MemoryLane], title: str = "") -> Drawing:
-    """Return the lanes, one below the other."""
     shapes, top = [], 0.0
     for lane in lanes:
         shapes.append(memory_lanes.draw_lane(lane, index, top))

@@ -76,7 +76,6 @@ def _block_of(state: TensorState) -> Key:
 
 
 def _add_state(index: RecordingIndex, state: TensorState | None, names: TensorNames) -> None:
-    """Add the current name and values of a tensor."""
     if state is None:
         return
     block, name = _block_of(state), names.label(state.tensor)

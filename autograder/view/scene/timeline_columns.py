@@ -160,7 +160,6 @@ class ColumnMaker:
         self._add(step.index, Mark("saved", words, is_read=is_read))
 
     def _last_at(self, place: Place) -> Step | None:
-        """Return the last execution of a line."""
         return next((step for step in reversed(self.recording.steps) if step.place == place), None)
 
     def _mark_places(self, harm: Harm) -> None:

@@ -103,7 +103,6 @@ def _harms(recording: Recording) -> list[str]:
 
 
 def _harm(harm: Harm, file: str, compares_bytes: bool) -> str:
-    """Return one harm as one line."""
     writes = (translated("{where}: {text}", where=where(place, file), text=place.text) for place in harm.mutated_at)
     lines = ", ".join(dict.fromkeys(writes))
     changed = translated("its bytes changed") if harm.bytes_changed else translated("its bytes did not change")

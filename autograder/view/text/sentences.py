@@ -91,7 +91,6 @@ class WriteSentences:
         return "counted" if write.bytes_changed else "unchanged"
 
     def _group(self, kind: Kind, writes: list[Write]) -> list[str]:
-        """Return the sentences about all writes of one kind."""
         targets = dict.fromkeys(self._target(write) for write in writes)
         if len(targets) > 1 and len({write.storage for write in writes}) > 1:
             written = translated("It writes into {names}.", names=join_few(list(targets)))
@@ -100,7 +99,6 @@ class WriteSentences:
         return [*sentences, *([translated(SINGLE_WRITE[kind])] if SINGLE_WRITE[kind] else [])]
 
     def _target(self, write: Write) -> str:
-        """Return the name of the modified tensor."""
         return write.through or self.names.name(write.tensor)
 
     def _one(self, write: Write) -> list[str]:
