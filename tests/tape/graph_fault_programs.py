@@ -486,7 +486,21 @@ PROGRAMS = (
             of_gen.zero_grad()
             (-dis(fake).mean()).backward()
             of_gen.step()
-        """, (("fake = gen(torch.randn(5, 4)).detach()\n    of_gen", "fake = gen(torch.randn(5, 4))\n    of_gen"),)),
+        """, (("gen(torch.randn(5, 4)).detach()  # fault", "gen(torch.randn(5, 4))"),)),
+    FaultyProgram("a derivative without a graph, four calls before its loss in a long run", "graph cut", "correct", """
+        net = nn.Sequential(nn.Linear(2, 8), *(layer for _ in range(8) for layer in (nn.Tanh(), nn.Linear(8, 8))))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        def slope(of, by):
+            return torch.autograd.grad(of.sum(), by, create_graph=True)[0]
+        for _ in range(12):
+            x, y = torch.rand(2, 5, 1, requires_grad=True)
+            u = net(torch.cat([x, y], 1))
+            u_x, u_y = slope(u, x), slope(u, y)
+            u_t = torch.autograd.grad(u.sum(), y, retain_graph=True)[0]  # fault
+            optimizer.zero_grad()
+            (slope(u_x, x) + slope(u_y, y) + slope(u_x, y) + u_t).pow(2).mean().backward()
+            optimizer.step()
+        """, (("y, retain_graph=True", "y, create_graph=True"),)),
     FaultyProgram("an encoder that its decoder's step leaves frozen", "loss without a graph", "raises-backward", """
         enc, dec = nn.Linear(2, 2), nn.Linear(2, 2)
         of_enc, of_dec = torch.optim.SGD(enc.parameters(), lr=0.1), torch.optim.SGD(dec.parameters(), lr=0.1)
@@ -2273,6 +2287,19 @@ RIGHT = {
         for _ in range(3):
             update(torch.ones(3, 2))
             second.step()
+        """,
+    "an old policy that each iteration copies, and whose gradient nothing uses": """
+        import copy
+        net = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        old = [copy.deepcopy(net)]
+        for _ in range(3):
+            x = torch.randn(4, 3)
+            ratio = torch.exp(net(x) - old[0](x))
+            old[0] = copy.deepcopy(net)
+            optimizer.zero_grad()
+            (-ratio.clamp(max=1.2).mean()).backward()
+            optimizer.step()
         """,
     "a new leaf in each iteration with an optimizer of its own": """
         net = nn.Linear(2, 2).requires_grad_(False)

@@ -139,12 +139,15 @@ def _untrained(evidence: Evidence) -> Iterator[GraphFault]:
 
     cuts = [*fronts, *sorted(others, key=rank)]
     in_losses, missing = evidence.nodes_of_losses if without else {}, set(without)
-    # by id of a parameter, the cut below the loss of its own step; other losses may be meant as constants for it
-    of_steps = {leaf.id: cut for cut, tensors, _ in cut_steps(state).values() for leaf in tensors} if without else {}
+    # by id of a parameter, the graph of the loss of its own step; for it, other losses may be meant as constants
+    steps = (
+        [(tensors, state.graph.below(call.nodes)) for _, tensors, call in cut_steps(state).values()] if without else []
+    )
+    losses = {leaf.id: below for tensors, below in steps for leaf in tensors}
     for cut in cuts if without else ():
         # Several lines can make leaves of values behind which the same parameters are, such as the weight and the bias.
         kept_from = state.leaves_of_losses(cut, in_losses) & (missing if cut in fronts else without)
-        kept_from = {number for number in kept_from if of_steps.get(number, cut) is cut}
+        kept_from = {n for n in kept_from if n not in losses or n in state.leaves_used_in(cut, losses[n])}
         # A value that left as another tensor and was not combined with the graph again was only read, and copies that no
         # backward reaches take no gradient away.
         looks = (not cut.is_number and cut.how != "numpy" and not cut.used_at) or cut.is_copy

@@ -199,7 +199,12 @@ def _used_otherwise(evidence: Evidence) -> set[int]:
         number for number, count in flow.hooks.items() if count
     }
     known = {number for number, leaf in steps.unoptimized.items() if leaf.object_id in held}
-    return steps.read | asked | updated | entering | follow | known
+    # copies of trained parameters that are made anew after a backward call, as those of an old policy
+    trained = flow.optimized.keys() & flow.reached
+    renewed = {number for cut in flow.cuts.all.values() if cut.is_copy and cut.last for number in cut.sources} & trained
+    cuts = ((number, flow.cuts.of(leaf)) for number, leaf in steps.unoptimized.items())
+    copies = {number for number, cut in cuts if cut is not None and cut.is_copy and cut.sources.keys() <= renewed}
+    return steps.read | asked | updated | entering | follow | known | copies
 
 
 def _inputs(state: RunState, node: GraphNode) -> list[GraphNode]:
