@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from autograder.locale.messages import id_of
 from autograder.tape import explain_program
 from autograder.tape.explain import prove, record, record_program
 from autograder.tape.recording.verdict_types import Check, Excerpt, Gradient, Harm, Place, Verdict
@@ -350,6 +351,16 @@ def test_it_is_said_where_the_time_was_too_short(source, most):
     little.most = most
     notes = explain_program(factory_of_text(TEXTS[source]), budget=little).verdict.notes
     assert any("The time limit was reached before a fix was verified" in note for note in notes)
+
+
+def test_it_is_said_where_the_rest_of_the_time_is_reserved(monkeypatch):
+    """Changes that were left, because the rest is for the change of a graph fault, are no reason: the time is."""
+    monkeypatch.setattr(search, "RESERVE", 2.0)
+    text = next(program.source for program in PROGRAMS if program.name == "two_losses_of_one_graph")
+    verdict = record(text, file="bug.py").verdict
+    with budget.Budget(60.0).active():
+        found = find_repairs(factory_of_text(text, "bug.py"), verdict, prove)
+    assert ((), "fix.time_limit") == (found.fixes, id_of(found.reason))
 
 
 def test_a_time_that_is_measured_is_no_change():

@@ -166,7 +166,7 @@ def _why_none(searches: list[Search]) -> str:
     count = sum(search.tried for search in searches)
     tried = counted_message(count, "fix.tried.one|{count} change was tried", "fix.tried|{count} changes were tried")
     tried = tried if count else Message("fix.none_applies|no known change applies")
-    if current_budget().is_spent:
+    if current_budget().is_spent or any(search.has_run_out for search in searches):
         text = "fix.time_limit|The time limit was reached before a fix was verified: {tried}. Use `--budget` for more time."
         return Message(text, tried=tried)
     error = searches[0].verdict.error
@@ -246,7 +246,8 @@ def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepa
 def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
     """Yield fixes that need a change of this search's file and a change of another file, for the first such change."""
     for failed in search.failing[:PAIRED]:
-        if search.is_almost_late():
+        search.has_run_out |= search.is_almost_late()
+        if search.has_run_out:
             return
         changed, verdict = search.factory.make(failed.text), search.verdict_of(failed.text)
         files = editable_files(ProgramFactory(changed, search.factory.make), verdict)

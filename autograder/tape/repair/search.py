@@ -55,6 +55,7 @@ class Search:
     later_error: Problem | None = None  # an error of the program itself that follows the intended part
     texts: set[str] = field(default_factory=set)
     tried: int = 0
+    has_run_out: bool = False  # whether changes were left when the time was almost over
     # remaining seconds at the start; half of them are reserved for proofs
     time: float = field(default_factory=lambda: current_budget().left)
     longest: float = 0.0  # duration of the longest run in seconds
@@ -187,7 +188,8 @@ class Search:
     def find_pairs(self) -> list[TriedChange]:
         """Return the fixes that need one more change after a change of `failing`."""
         for failed in self.failing[:PAIRED]:
-            if self.is_almost_late():
+            self.has_run_out |= self.is_almost_late()
+            if self.has_run_out:
                 return []
             count = len(self.changing)
             fixes = self.find(failed.text, self.verdict_of(failed.text))
@@ -213,7 +215,8 @@ class Search:
         working: list[TriedChange] = []
         failing: list[TriedChange] = []
         for rank, candidate, changed in self.candidates(text, verdict):
-            if self.is_almost_late() or (working and self.is_time_to_prove()):
+            self.has_run_out |= self.is_almost_late()
+            if self.has_run_out or (working and self.is_time_to_prove()):
                 break
             reference = self.reference  # first, because it sets the length of the runs
             current_budget().stage = f"trying changes ({self.tried} so far)"
