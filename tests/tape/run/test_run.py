@@ -278,7 +278,7 @@ def test_a_lecture_is_explained_as_it_is(tmp_path):
     assert "raises-backward" == found["outcome"]
     assert ["a += 1"] == [place["text"] for place in found["harms"][0]["mutated_at"]]
     assert any("cell 7, line 3" in note for note in found["notes"])
-    assert any(note.endswith("`%%bash` is not run; line 33: `!python own.py` is not run.") for note in found["notes"])
+    assert any(note.endswith("`%%bash` is not run; line 34: `!python own.py` is not run.") for note in found["notes"])
     assert not (tmp_path / "own.py").exists()
     autograder("explain", path.name, "--apply", cwd=tmp_path)
     assert "%time a = a + 1\n" in json.loads(path.read_text())["cells"][6]["source"]
