@@ -2301,6 +2301,20 @@ RIGHT = {
             (-ratio.clamp(max=1.2).mean()).backward()
             optimizer.step()
         """,
+    "an old policy in a part of the module that is trained": """
+        import copy
+        net = nn.Module()
+        net.new = nn.Linear(3, 2)
+        net.old = copy.deepcopy(net.new)
+        optimizer = torch.optim.SGD(net.new.parameters(), lr=0.1)
+        for _ in range(3):
+            x = torch.randn(4, 3)
+            ratio = torch.exp(net.new(x) - net.old(x))
+            optimizer.zero_grad()
+            (-ratio.clamp(max=1.2).mean()).backward()
+            optimizer.step()
+            net.old = copy.deepcopy(net.new)
+        """,
     "a new leaf in each iteration with an optimizer of its own": """
         net = nn.Linear(2, 2).requires_grad_(False)
         for target in torch.eye(2):

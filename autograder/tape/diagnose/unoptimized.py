@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from autograder.locale.messages import Message, counted_message
 from autograder.tape.diagnose.evidence import Evidence
@@ -199,12 +199,16 @@ def _used_otherwise(evidence: Evidence) -> set[int]:
         number for number, count in flow.hooks.items() if count
     }
     known = {number for number, leaf in steps.unoptimized.items() if leaf.object_id in held}
-    # copies of trained parameters that are made anew after a backward call, as those of an old policy
+    return steps.read | asked | updated | entering | follow | known | _renewed_copies(state, steps.unoptimized.values())
+
+
+def _renewed_copies(state: RunState, leaves: Iterable[TrackedTensor]) -> set[int]:
+    """Return the ids of copies of trained parameters that are made anew after a backward call, as those of an old policy."""
+    flow = state.flow
     trained = flow.optimized.keys() & flow.reached
     renewed = {number for cut in flow.cuts.all.values() if cut.is_copy and cut.last for number in cut.sources} & trained
-    cuts = ((number, flow.cuts.of(leaf)) for number, leaf in steps.unoptimized.items())
-    copies = {number for number, cut in cuts if cut is not None and cut.is_copy and cut.sources.keys() <= renewed}
-    return steps.read | asked | updated | entering | follow | known | copies
+    cuts = ((leaf.id, flow.cuts.of(leaf)) for leaf in leaves)
+    return {number for number, cut in cuts if cut is not None and cut.is_copy and cut.sources.keys() <= renewed}
 
 
 def _inputs(state: RunState, node: GraphNode) -> list[GraphNode]:
@@ -236,7 +240,8 @@ def notes_on_parts(evidence: Evidence) -> Iterator[str]:
     known |= flow.steps.unoptimized.keys()  # a fault reports these
     for place, tensors in flow.steps.beside.items():
         others = (tensor for tensor in tensors if tensor.parameter and tensor.id not in known)
-        if missed := [tensor for tensor in others if tensor.memory not in by_hand]:
+        copies = _renewed_copies(state, tensors)
+        if missed := [tensor for tensor in others if tensor.memory not in by_hand and tensor.id not in copies]:
             text = Message(
                 "note.part_of_module|at this step, no optimizer holds {names}, although backward computes a gradient, and "
                 "one holds other parameters of the same module. Pass all parameters that should be trained.",

@@ -118,6 +118,12 @@ def test_nothing_is_said_of_what_is_meant(name: str):
     assert ("correct", ()) == (verdict.outcome, verdict.graph_faults)
 
 
+def test_the_old_policy_beside_the_trained_one_is_not_noted():
+    """Its gradient is meant for nothing: the next iteration copies the trained part again."""
+    text = dedent(RIGHT["an old policy in a part of the module that is trained"]).lstrip("\n")
+    assert not any("no optimizer holds" in note for note in verdict_of(HEAD + text).notes)
+
+
 @pytest.mark.parametrize("after", ["pass", "net.cpu()"])
 @pytest.mark.parametrize(("line", "is_noted"), [
     ("pass", True), ("net[0].requires_grad_(False), net[2].requires_grad_(False)", False),
