@@ -84,7 +84,9 @@ def explain_program(
             if earlier.verdict.outcome == "silently-wrong" and earlier.verdict.harms:
                 recording, error, changed = earlier, raised, part
             elif unknown_outcome.is_foreign_error(recording):
-                recording, changed = _with_comparison(recording, earlier), part
+                changed = part
+                if earlier.verdict.outcome == "correct":
+                    recording = _with_comparison(recording, earlier)
 
         def with_notes(recording: Recording) -> Recording:
             return _with_notes(factory, recording, error)

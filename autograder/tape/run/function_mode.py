@@ -91,7 +91,7 @@ class Functions(CallMode):
         self,
         before: Callable[[str, list[Any]], bool | None],
         after: Callable[[str, list[Any], object, int], None],
-        frozen: Callable[[torch.Tensor], object] = id,
+        frozen: Callable[[torch.Tensor], object] = lambda _leaf: None,
     ):
         super().__init__()
         self.before, self.after, self.frozen = before, after, frozen
