@@ -12,10 +12,8 @@ import os
 import signal
 import socket
 import sys
-import tempfile
-import time
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ import msgspec
 from autograder.check.demonstrations import RecordingCache, use_recordings
 from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
 from autograder.check.subject.subjects import LocalSubject
-from autograder.errors import UnfinishedError, as_utf8, message_of
+from autograder.errors import as_utf8, message_of
 from autograder.grade.sandbox.judge import Judge, points_of, seed_all
 from autograder.grade.sandbox.shell import (
     CellTimeoutError,
@@ -38,39 +36,14 @@ from autograder.grade.sandbox.student_functions import call_function
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import MEBIBYTE, TIMEOUT_SIGNAL
-from autograder.grade.wire.messages import Attempt, RecordAttempts
+from autograder.grade.wire.messages import Attempt
 from autograder.grade.wire.outputs import Outputs
 from autograder.grade.wire.plain_values import NotPlain, encode
-from autograder.run_in_fork import run_in_fork
 from autograder.tape.recording.schema import storable
 from autograder.tape.run.budget import Budget
 
 # Fraction of the seconds of one recording after which no further run begins; the recording so far is then used.
 FOR_RUNS = 1 / 3
-LONGEST = 3.0  # seconds for one recording
-
-
-def encoded_attempts(subjects: Mapping[int, LocalSubject], request: RecordAttempts) -> list[bytes]:
-    """Return a recording as msgpack for each attempt of these subjects, by group; b"" if it failed or exceeded its time."""
-    with tempfile.TemporaryFile() as file:
-        with contextlib.suppress(UnfinishedError):
-            run_in_fork(lambda: _record_all(subjects, request, file.fileno()), request.seconds)
-        file.seek(0)
-        recorded = []
-        while len(head := file.read(8)) == 8:  # the last recording may be cut off
-            size = int.from_bytes(head)
-            data = file.read(size)
-            recorded.append(data if len(data) == size else b"")
-    return recorded + [b""] * (len(request.attempts) - len(recorded))
-
-
-def _record_all(subjects: Mapping[int, LocalSubject], request: RecordAttempts, file: int) -> int:
-    end = time.monotonic() + request.seconds
-    for attempt in request.attempts:
-        seconds = min(LONGEST, end - time.monotonic())
-        data = _encoded(subjects[attempt.group], attempt, seconds * FOR_RUNS) if attempt.group in subjects else b""
-        os.write(file, len(data).to_bytes(8) + data)
-    return 0
 
 
 def _encoded(subject: LocalSubject, attempt: Attempt, seconds: float) -> bytes:
@@ -110,8 +83,8 @@ class _Worker:
             messages.MakeCall: self._call,
             messages.DescribeName: self._describe,
             messages.CallStudent: self._call_student,
-            messages.RecordAttempts: self._record,
-            messages.ListRecordings: lambda _: messages.Recorded([self.recordings.encoded()]),
+            messages.RecordAttempt: self._record,
+            messages.ListRecordings: lambda _: messages.Recorded(self.recordings.encoded()),
             messages.RunTest: lambda request: Judge(shell, self._ask_lane, self.language).run(request),
         }
         self.recordings = RecordingCache()
@@ -226,9 +199,10 @@ class _Worker:
         with self.shell.separate_outputs(messages.LONGEST_PRINT) as outputs:
             return messages.Returned(call_function(function, request.arguments, outputs.text))
 
-    def _record(self, request: messages.RecordAttempts) -> messages.Answer:
+    def _record(self, request: messages.RecordAttempt) -> messages.Answer:
+        subject = self.subjects[request.attempt.group]
         with self.shell.separate_outputs(0):
-            return messages.Recorded(encoded_attempts(self.subjects, request))
+            return messages.Recorded(_encoded(subject, request.attempt, request.seconds * FOR_RUNS))
 
 
 def _type_name(error: BaseException) -> str:

@@ -38,6 +38,7 @@ from autograder.tape.recording.schema import Recording, checked_recording
 
 UNDEFINED_NAME = re.compile(r"NameError: name '(\w+)' is not defined")
 LONGEST_MESSAGE = 2000
+LONGEST_RECORDING = 3.0  # seconds of one wrong answer
 PART = 2  # at least half of a submission's time is left to its own cells and tests
 
 
@@ -68,16 +69,18 @@ class StudentAnswers:
         text: SubmissionText,
         worker: WorkerClient,
     ) -> None:
-        self._requests, self._answers, self.text, self._worker = requests, list(answers), text, worker
+        self._answers: dict[messages.Request, messages.Answer | None] = dict.fromkeys(requests)
+        self._answers |= reversed([*zip(requests, answers, strict=False)])  # of equal requests, the first answer counts
+        self.text, self._worker = text, worker
         self.attempts: list[messages.Attempt] = []
         self.recordings: dict[messages.Attempt, Recording | None] = {}
 
     def subject(self, name: str) -> RemoteSubject:
         """Return the student's function or class of that name. Raise KeyError if it does not exist."""
-        first = self._answers[0] if self._answers else None
+        first = next(iter(self._answers.values()), None)
         if isinstance(first, messages.Failure) and first.reason.startswith("KeyError: "):
             raise KeyError(name)
-        group = next((request.group for request in self._requests if isinstance(request, messages.MakeCall)), 0)
+        group = next((request.group for request in self._answers if isinstance(request, messages.MakeCall)), 0)
         return RemoteSubject(name, group, self._result, self._recorded)
 
     def value(self, name: str) -> Any:
@@ -87,13 +90,10 @@ class StudentAnswers:
     def answer(self, request: messages.Request, form: type[Any], name: str) -> Any:
         """Return the answer to a request, which is sent now if necessary. Raise Unreachable if it cannot be answered."""
         try:
-            if request in self._requests:
-                place = self._requests.index(request)
-                if place >= len(self._answers):
-                    raise WorkerEnded(self._worker.ended or "")
-                answer = self._answers[place]
-            else:
-                (answer,) = self._worker.answers([request])
+            if request not in self._answers:
+                (self._answers[request],) = self._worker.answers([request])
+            if (answer := self._answers[request]) is None:
+                raise WorkerEnded(self._worker.ended or "")
         except WorkerEnded as error:
             raise Unreachable(
                 Message(
@@ -259,12 +259,14 @@ class OutsideRun:
         seconds = min(limits.picture_seconds if self._work.pictures else 0.0, limits.submission_seconds / PART)
         if seconds <= 0 or seconds_left < limits.submission_seconds / PART or self._run.ended is not None:
             return False
-        attempts = list(dict.fromkeys(attempt for answer in answers for attempt in answer.attempts))
-        try:
-            recorded = self._worker.ask(messages.RecordAttempts(attempts, seconds), messages.Recorded).recordings
-        except (WorkerEnded, KeyError):
-            return False
-        recordings = dict(zip(attempts, map(checked_recording, recorded), strict=False))
+        end = time.monotonic() + seconds
+        recordings = {}
+        for attempt in dict.fromkeys(attempt for answer in answers for attempt in answer.attempts):
+            if (left := end - time.monotonic()) <= 0:
+                break
+            request = messages.RecordAttempt(attempt, min(LONGEST_RECORDING, left))
+            with contextlib.suppress(WorkerEnded, KeyError):
+                recordings[attempt] = checked_recording(self._worker.ask(request, messages.Recorded).data)
         for answer in answers:
             answer.recordings = {attempt: recordings.get(attempt) for attempt in answer.attempts}
         return any(recordings.values())

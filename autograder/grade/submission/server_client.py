@@ -75,7 +75,7 @@ class WorkerClient:
         self._send(list(requests))
         for request in requests:
             yield self._next(
-                request.seconds if isinstance(request, messages.RecordAttempts) else self.limits.cell_seconds
+                request.seconds if isinstance(request, messages.RecordAttempt) else self.limits.cell_seconds
             )
 
     def ask(self, request: messages.Request, form: type[Answer]) -> Answer:

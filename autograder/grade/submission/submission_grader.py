@@ -96,7 +96,7 @@ def recordings_of(source: AssignmentSource, server: ServerClient) -> bytes:
         with server.worker(source.student_files | source.files) as worker:
             # A cell of the teacher that fails here also fails for every student.
             *_, recorded = worker.answers([*requests, messages.ListRecordings()])
-            return recorded.recordings[0] if isinstance(recorded, messages.Recorded) else b""
+            return recorded.data if isinstance(recorded, messages.Recorded) else b""
     except WorkerEnded:
         return b""  # every submission then records them itself
 

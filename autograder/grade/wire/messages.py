@@ -103,10 +103,10 @@ class Attempt(msgspec.Struct, frozen=True):
     knows_gradients: bool = False
 
 
-class RecordAttempts(msgspec.Struct, frozen=True, tag="record"):
-    """Record wrong answers in one fork, within this time. The answer is Recorded."""
+class RecordAttempt(msgspec.Struct, frozen=True, tag="record"):
+    """Record a wrong answer within this time. The answer is Recorded."""
 
-    attempts: list[Attempt]
+    attempt: Attempt
     seconds: float
 
 
@@ -160,7 +160,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
 class Recorded(msgspec.Struct, frozen=True, tag="kept"):
     """Recordings in msgpack; b"" for an attempt that could not be recorded. The lane checks their form before it uses them."""
 
-    recordings: list[bytes]
+    data: bytes
 
 
 class Asked(msgspec.Struct, frozen=True, tag="ask"):
@@ -191,7 +191,7 @@ class Failure(msgspec.Struct, frozen=True, tag="failed"):
     reason: Reason
 
 
-Request = Begin | RunCell | MakeCall | DescribeName | CallStudent | RecordAttempts | ListRecordings | RunTest | Replied
+Request = Begin | RunCell | MakeCall | DescribeName | CallStudent | RecordAttempt | ListRecordings | RunTest | Replied
 Answer = CellRan | NameDescription | Returned | Recorded | Asked | TestRan | Done | Failure
 
 

@@ -59,7 +59,7 @@ def test_no_demonstration_is_recorded_again(server, path):
     with server.worker({}, recordings=made_once) as worker:
         for cell in ["1", *(cell.source for cell in with_answers(lesson, {}).cells if cell.cell_type == "code")]:
             worker.ask(messages.RunCell(cell), messages.CellRan)
-        [known] = worker.ask(messages.ListRecordings(), messages.Recorded).recordings
+        known = worker.ask(messages.ListRecordings(), messages.Recorded).data
     pictures = [cell.text for cell in lesson.cells if "picture=False" not in cell.text]
     shown = sum("@observed" in text or "@versions_hidden" in text for text in pictures)
     assert shown == len(msgspec.msgpack.decode(made_once or b"\x80")) == len(msgspec.msgpack.decode(known))
