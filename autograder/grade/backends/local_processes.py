@@ -178,7 +178,11 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
 
     def _new_lane(self, place: int) -> _Lane:
         roles: tuple[Role, ...] = ("server", "judge server")
+        # The planner comes first, because it plans while the host prepares its memory for the servers.
+        planner = self._fork_planner() if self._planner is None else None
         servers = [self._host.fork(role, self._terms.modules) for role in roles]
+        if planner is not None:
+            self._begin_planning(planner)
         groups = []
         for server in servers:
             process, has_namespaces = handshake(server, self._terms.level, self._host)
@@ -193,6 +197,7 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
             if self._unsandboxed_host is None:
                 self._unsandboxed_host = HostProcess(LEVELS["process"])
                 self._hosts.callback(self._unsandboxed_host.close, CLOSE_SECONDS)
+                self._begin_planning(self._fork_planner())
         ours, theirs = socket.socketpair()
         # the kernel sends the id of the process at the other end
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -202,14 +207,21 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
             server.close()
         return _Lane(ours, groups)
 
+    def _fork_planner(self) -> socket.socket:
+        return (self._unsandboxed_host or self._host).fork("planner", self._terms.modules)
+
+    def _begin_planning(self, planner: socket.socket) -> None:
+        if self._planner is not None:
+            self._planner.close()
+        self._planner = planner
+        with contextlib.suppress(ChannelError, OSError):  # the order for a lane will fail
+            send(planner, self._terms)
+
     def _order_lane(self, sockets: list[socket.socket]) -> None:
         """Send the sockets of a new lane to the planner, which is started again if it has ended."""
         for _ in range(TRIES):
-            try:
-                if self._planner is None:
-                    self._planner = (self._unsandboxed_host or self._host).fork("planner", self._terms.modules)
-                    send(self._planner, self._terms)
-                socket.send_fds(self._planner, [b"l"], [end.fileno() for end in sockets])
-                return
-            except (ChannelError, OSError):
-                self._planner = None
+            with contextlib.suppress(ChannelError, OSError):
+                if self._planner is not None:
+                    socket.send_fds(self._planner, [b"l"], [end.fileno() for end in sockets])
+                    return
+            self._begin_planning(self._fork_planner())

@@ -239,26 +239,24 @@ def main() -> None:
     namespaces.set_dumpable(False)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes processes that have ended
     imported: tuple[str, ...] | None = None
+    is_compact = False
     with contextlib.suppress(ChannelError, OSError):
         while True:
             _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
             order = receive(control, Fork, largest=1 << 16)
             if order.modules != imported:
-                imported = order.modules
-                _prepare_memory(imported)
+                imported, is_compact = order.modules, False
+                warmup.import_modules(imported)
+                set_baseline()
+                gc.freeze()  # a collection in a fork would copy every page that it touches
+            if not is_compact and order.role != "planner":  # which plans in the meantime
+                namespaces.collapse_into_huge_pages()
+                is_compact = True
             if os.fork() == 0:
                 control.close()
                 gc.enable()
                 _begin(order.role, socket.socket(fileno=descriptors[0]), isolation)
             os.close(descriptors[0])
-
-
-def _prepare_memory(modules: tuple[str, ...]) -> None:
-    """Import modules, and arrange the memory of this process so that its forks copy little of it."""
-    warmup.import_modules(modules)
-    set_baseline()
-    gc.freeze()  # a collection in a fork would copy every page that it touches
-    namespaces.collapse_into_huge_pages()
 
 
 def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoReturn:
