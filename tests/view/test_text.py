@@ -373,6 +373,21 @@ def test_a_moved_line_is_shown_with_a_gap(recorded, between, shown):
     assert f":\n  - o.zero_grad()\n{shown}  + o.zero_grad()\n\n" in screen
 
 
+@pytest.mark.parametrize(
+    ("file", "line", "shown"),
+    [
+        ("main.py", 2, "main.py, line 2"), ("main.py", 4, "main.py, line 4"),
+        ("main.py", 9, "main.py, line 9, at line 3"), ("net.py", 9, "net.py, line 9, at main.py, line 3"),
+    ],
+)  # fmt: skip
+def test_a_change_elsewhere_is_shown_with_its_line(recorded, file, line, shown):
+    """The same line may occur twice, so the text around a change does not show where it belongs."""
+    change = "--- a/main.py\n+++ b/main.py\n@@ -1,3 +1,4 @@\n f()\n \n+x = 1\n g()\n"
+    fault = GraphFault("mode", Place(file, line, ""), "", "", diff=change)
+    screen = view.as_screen(with_verdict(recorded("correct"), graph_faults=(fault,)))
+    assert f"Suggestion for {shown} (not tested):" in screen
+
+
 def test_a_change_of_a_notebook_is_shown_as_code(recorded):
     """The patch is one of the file, whose lines are JSON."""
     change = '@@ -1,1 +1,1 @@\n-    "source": "x = \\"a\\"\\n"\n+    "source": "x = 1\\n"\n'

@@ -12,7 +12,15 @@ from autograder.locale.line_breaks import columns, wrap_text
 from autograder.locale.messages import id_of
 from autograder.locale.translations import join_sentences, localized, restored, translatable, translated
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Place, Verdict, kind_of_fix, note_on_change, place_of_fix
+from autograder.tape.recording.verdict_types import (
+    Fix,
+    GraphFault,
+    Place,
+    Verdict,
+    kind_of_fix,
+    note_on_change,
+    place_of_fix,
+)
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import (
@@ -257,11 +265,22 @@ def _change_of_fault(recording: Recording, most: int) -> list[str]:
     around = re.sub(r"\A(?: .*\n)+|(?m:^)(?: .*\n)+\Z", "", hunks)
     # One line between the two places of a moved line shows where it was moved to.
     changed = re.sub(r"(?m)^ .*\n(?: .*\n)+", "…\n", around).splitlines()
-    line = where(fault.place, recording.programs[0].file)
+    line = _with_line_of_change(fault, recording.programs[0].file)
     return [
         translated(title, line=translated(INTENDED.get(fault.kind, "{line}"), line=line)),
         *(f"  {line[0].replace('=', ' ')} {_cut(line[1:])}".rstrip() for line in changed[:most]),
     ]
+
+
+def _with_line_of_change(fault: GraphFault, file: str) -> str:
+    """Return the line of a fault, with the line at which its change begins if the two are not next to each other."""
+    line, changed = where(fault.place, file), re.search(r"(?m)^\+\+\+ b/(.*)$", fault.diff)
+    hunks = re.findall(r"(?m)^@@ -(\d+).*\n((?: .*\n)*)", fault.diff)
+    places = [Place(changed[1], int(first) + same.count("\n"), "") for first, same in hunks] if changed else []
+    beside = any(place.file == fault.place.file and abs(place.line - fault.place.line) <= 1 for place in places)
+    if fault.code or beside or not places:  # the lines of a notebook's diff are not those of its cells
+        return line
+    return translated("{line}, at {place}", line=line, place=where(places[0], fault.place.file))
 
 
 def _with_neighbours(hunks: str) -> str:
