@@ -275,6 +275,32 @@ PROGRAMS = (
             for kept, p in zip(target.parameters(), net.parameters()):
                 kept.data = p.data  # fault
         """, (("kept.data = p.data", "kept.data.copy_(p.data)"),)),
+    FaultyProgram("two layers in one memory", "two parameters in one memory", "correct", """
+        net = nn.Sequential(nn.Embedding(4, 3), nn.Linear(3, 4, bias=False))
+        net[1].weight.data = net[0].weight.data  # fault
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.arange(4)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("net[1].weight.data = net[0].weight.data", "net[1].weight = net[0].weight"),)),
+    FaultyProgram("a new parameter in the memory of another", "two parameters in one memory", "correct", """
+        class Tied(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embed, self.out = nn.Embedding(4, 3), nn.Linear(3, 4, bias=False)
+                self.out.weight = nn.Parameter(self.embed.weight.detach())  # fault
+
+            def forward(self, x):
+                return self.out(self.embed(x))
+
+        net = Tied()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.arange(4)).pow(2).mean().backward()
+            optimizer.step()
+        """, (("nn.Parameter(self.embed.weight.detach())", "self.embed.weight"),)),
     FaultyProgram("a list of weights in one memory", "values without a copy", "correct", """
         net, history = nn.Linear(2, 1), []
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

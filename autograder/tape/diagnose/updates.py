@@ -209,3 +209,23 @@ def _repeated(evidence: Evidence) -> Iterator[GraphFault]:
                 "memory.append_copy|Append a copy: `{name}.clone()`.",
                 name=appended[rounds[0]], place=line_of(place, place.file), count=count,
             )  # fmt: skip
+
+
+@fault_kind("two parameters in one memory", after_error=False)
+def tied(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that made a parameter in the memory of another one, so that an optimizer updates the memory twice."""
+    state, flow = evidence.state, evidence.state.flow
+    shared_at = {leaf.object_id: place for place, (leaf, _) in flow.shared.items()}
+    for pair in flow.steps.tied.values():
+        names = [name_of(state, [leaf], "a parameter") for leaf in pair]
+        tails = "|".join(re.escape(".".join(name.split(".")[-2:])) for name in names)
+        made = evidence.lines_with(rf"(?:{tails}) = .*Parameter\(")
+        places = [*(shared_at.get(leaf.object_id) for leaf in pair), *made, state.made_at(pair[1])]
+        if (place := next(filter(None, places), None)) is not None:
+            yield tied.at(
+                place,
+                "memory.two_parameters|{first} and {second} are two parameters in one memory: each has a gradient and an "
+                "optimizer state of its own, and a step updates the memory twice.",
+                "memory.one_parameter|Use one parameter in both places: assign the parameter, not its values.",
+                first=names[0], second=names[1],
+            )  # fmt: skip

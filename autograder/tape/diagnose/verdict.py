@@ -60,6 +60,7 @@ KINDS = (
     updates.not_added,
     updates.copied_onto_themselves,
     updates.shared_memory,
+    updates.tied,
     optimizer_faults.used_again,
     optimizer_faults.left_gradient,
     modes.registered_again,

@@ -109,6 +109,8 @@ class OptimizerSteps:
         self.stepped_at: set[Place | None] = set()  # lines that made an optimizer that has stepped
         # by line, a parameter whose memory several tensors share that this line kept in different iterations
         self.kept: dict[Place, TrackedTensor] = {}
+        # by id of a parameter, an earlier one of the same optimizer in the same memory, which it also updates, and this one
+        self.tied: dict[int, tuple[TrackedTensor, TrackedTensor]] = {}
         # the line of a step that updated the parameters that another optimizer had just updated
         self.doubled_at: Place | None = None
         self._doubled: set[int] = set()
@@ -196,6 +198,7 @@ class OptimizerSteps:
         if last and is_same and self.doubled_at is None and last[1] is not before and (last[0] == calls or before):
             self.doubled_at, self._doubled, self._searched, self._passes = here, used, set(), 0
         self._stepped[id(optimizer)] = now
+        self._find_tied(optimizer, parameters)
         self.idle.begin(optimizer, parameters, here)
         self._find_unoptimized(here)
         self.calls.append((calls, now))
@@ -208,6 +211,15 @@ class OptimizerSteps:
         # A closure may be called several times, as by LBFGS.
         if here is not None and self._rounds > self._rounds_before + 1:
             self._find_unoptimized(here)
+
+    def _find_tied(self, optimizer: torch.optim.Optimizer, parameters: Parameters) -> None:
+        """Note parameters in the memory of others. Without a state, as in plain SGD, their updates are right: they add up."""
+        first: dict[tuple[Memory, int], TrackedTensor] = {}
+        for tensor, tracked in parameters:
+            if tensor.grad is not None and optimizer.state.get(tensor):
+                owner = first.setdefault((tracked.memory, tracked.start), tracked)
+                if owner is not tracked:
+                    self.tied[tracked.id] = owner, tracked
 
     def _find_unoptimized(self, here: Place) -> None:
         """Search all optimizers and modules for the parameters with a gradient, to find those that no optimizer holds."""

@@ -267,7 +267,16 @@ def _copy_values(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Ite
             yield (source.replace(at, f"{source.of(node)}.copy_({source.of(at.value)})"),)
 
 
+def _assign_parameter(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Assign a parameter itself instead of its values."""
+    if isinstance(at, ast.Assign) and len(at.targets) == 1:
+        value = at.value.args[0] if isinstance(at.value, ast.Call) and at.value.args else at.value
+        owner = source.of(value).removesuffix(".detach()").removesuffix(".data")
+        yield (source.replace(at, f"{source.of(at.targets[0]).removesuffix('.data')} = {owner}"),)
+
+
 CHANGES: dict[str, Change] = {
+    "two parameters in one memory": _assign_parameter,
     "optimizer of other parameters": _make_optimizer_later,
     "gradient that no optimizer uses": _hold,
     "gradient cleared before the step": _step_first,
