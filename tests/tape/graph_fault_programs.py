@@ -275,6 +275,19 @@ PROGRAMS = (
             for kept, p in zip(target.parameters(), net.parameters()):
                 kept.data = p.data  # fault
         """, (("kept.data = p.data", "kept.data.copy_(p.data)"),)),
+    FaultyProgram("the best weights, kept without a copy", "copy onto itself", "correct", """
+        net, best, lowest = nn.Linear(2, 1), None, float("inf")
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = net(torch.ones(3, 2)).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            if loss.item() < lowest:
+                lowest, best = loss.item(), [p.data for p in net.parameters()]
+        for p, kept in zip(net.parameters(), best):
+            p.data.copy_(kept)  # fault
+        """, (("[p.data for", "[p.data.clone() for"),)),
     FaultyProgram("two layers in one memory", "two parameters in one memory", "correct", """
         net = nn.Sequential(nn.Embedding(4, 3), nn.Linear(3, 4, bias=False))
         net[1].weight.data = net[0].weight.data  # fault

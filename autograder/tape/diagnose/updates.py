@@ -146,13 +146,19 @@ _KEEPS = re.compile(r"(append\(|\] = ).*(\.data\b|\.detach\(\)|\.state_dict\(\))
 
 @fault_kind("copy onto itself")
 def copied_onto_themselves(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yield the lines that copy a state into a module whose tensors it holds, so that each step also changed the state."""
+    """Yield the lines that copy parameters onto themselves: the values to restore have their memory, so each step changed both."""
     for place in (place for place, times in evidence.state.flow.copied.items() if any(map(all, times.values()))):
         effect = (
-            "state.same_memory|it copies each tensor onto itself, so it restores nothing: the state is not a copy, and each "
-            "step of the optimizer changes it as well."
+            "state.same_tensor|it copies a parameter onto itself, so it changes nothing: both have one memory, and each step "
+            "of the optimizer changes both."
         )
-        change = "state.copy|Keep a copy of the values: `copy.deepcopy(module.state_dict())`."
+        change = "memory.clone|Keep a copy of the values: `.clone()`."
+        if "load_state_dict" in place.text:
+            effect = (
+                "state.same_memory|it copies each tensor onto itself, so it restores nothing: the state is not a copy, and each "
+                "step of the optimizer changes it as well."
+            )
+            change = "state.copy|Keep a copy of the values: `copy.deepcopy(module.state_dict())`."
         if (owners := _FROM_MODULE.search(place.text)) is not None:
             effect = (
                 "state.same_module|it copies each tensor onto itself: {target} and {source} have the same parameters, so a "

@@ -153,10 +153,11 @@ class GradientFlow:
             self.set_requires_grad(inputs[0], here)
         if name in _JOINS and len(inputs) > 2 and all(tensor is inputs[0] for tensor in inputs):
             self.repeated[here] = sources[0], len(inputs)
-        if name == "copy_" and len(sources) == 2 and self.steps.calls and "load_state_dict" in here.text:
+        if name == "copy_" and len(sources) == 2 and self.steps.calls:
             first, second = sources
             is_same = first.memory is second.memory and first.start == second.start
-            self.copied.setdefault(here, {}).setdefault(len(self.calls), []).append(is_same)
+            if "load_state_dict" in here.text or any(leaf.memory is first.memory for leaf in self.optimized.values()):
+                self.copied.setdefault(here, {}).setdefault(len(self.calls), []).append(is_same)
         self._follow_gradients(name, sources, results)
         self._follow_update(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
