@@ -275,6 +275,16 @@ PROGRAMS = (
             for kept, p in zip(target.parameters(), net.parameters()):
                 kept.data = p.data  # fault
         """, (("kept.data = p.data", "kept.data.copy_(p.data)"),)),
+    FaultyProgram("a clipped value that only the loop's name gets", "leaf lost", "correct", """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.step()
+            for p in net.parameters():
+                p = p.data.clamp(-0.01, 0.01)  # fault
+        """, (("p = p.data.clamp(", "p.data.clamp_("),)),
     FaultyProgram("the best weights, kept without a copy", "copy onto itself", "correct", """
         net, best, lowest = nn.Linear(2, 1), None, float("inf")
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

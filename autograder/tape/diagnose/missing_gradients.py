@@ -40,11 +40,10 @@ def lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
         is_replaced = leaf in evidence.state.flow.optimized and _is_replaced(evidence, statement, place, name, other)
         if is_replaced and _is_left_behind(evidence.state, leaf, name, at):
             yield lost_leaf.at(place, LEFT_OPTIMIZER, COPY, name=name, new=ast.unparse(statement.value))
-        if not isinstance(new, ast.BinOp):
+        tensors = evidence.state.tensors.all
+        if not isinstance(new, ast.BinOp | ast.Call) or tensors[other].memory is tensors[leaf].memory:
             continue
-        text, is_own = ast.unparse(new), ast.unparse(new.left) in (name, f"{name}.data")
-        is_step = isinstance(new.op, ast.Sub) and is_own and f"{name}.grad" in text and "detach" not in text
-        if is_step and not evidence.state.tensors.all[other].leaf:
+        if isinstance(new, ast.BinOp) and _is_update(new, name) and not tensors[other].leaf:
             effect = (
                 "leaf.becomes_other|{name} is then another tensor, which is not a leaf that requires grad: the next "
                 "backward call computes no gradient for it."
@@ -57,6 +56,12 @@ def lost_leaf(evidence: Evidence) -> Iterator[GraphFault]:
             )  # fmt: skip
         elif _is_unused(evidence, place.file, new.lineno, name):
             yield lost_leaf.at(place, LOOP_NAME, COPY, name=name, new=ast.unparse(new))
+
+
+def _is_update(new: ast.BinOp, name: str) -> bool:
+    """Return whether an expression is `name - step`, and the step is computed from the gradient."""
+    is_own, text = ast.unparse(new.left) in (name, f"{name}.data"), ast.unparse(new)
+    return isinstance(new.op, ast.Sub) and is_own and f"{name}.grad" in text and "detach" not in text
 
 
 def _is_replaced(evidence: Evidence, statement: ast.Assign, place: Place, name: str, new: int) -> bool:

@@ -276,7 +276,10 @@ def _with_line_of_change(fault: GraphFault, file: str) -> str:
     """Return the line of a fault, with the line at which its change begins if the two are not next to each other."""
     line, changed = where(fault.place, file), re.search(r"(?m)^\+\+\+ b/(.*)$", fault.diff)
     hunks = re.findall(r"(?m)^@@ -(\d+).*\n((?: .*\n)*)", fault.diff)
-    places = [Place(changed[1], int(first) + same.count("\n"), "") for first, same in hunks] if changed else []
+    named = changed[1] if changed else ""  # as seen from the current folder
+    is_same = fault.place.file.endswith(named) or named.endswith(fault.place.file)
+    name = fault.place.file if is_same else named
+    places = [Place(name, int(first) + same.count("\n"), "") for first, same in hunks] if changed else []
     beside = any(place.file == fault.place.file and abs(place.line - fault.place.line) <= 1 for place in places)
     if fault.code or beside or not places:  # the lines of a notebook's diff are not those of its cells
         return line
