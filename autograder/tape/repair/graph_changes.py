@@ -258,7 +258,8 @@ def _detach(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator
         if isinstance(loop, ast.For | ast.While) and loop not in source.ancestors(at):
             if source.stands_alone(at) and not _DRAWN.search(source.of(at)):
                 yield (source.delete(at), source.insert_before(loop.body[0], source.of(at)))
-            yield (source.insert_after(at, code),)
+            is_beside = source.scope(at) is source.scope(loop)
+            yield (source.insert_after(at, code) if is_beside else source.insert_before(loop, code),)
         # A value of all iterations would train in the first only.
         if id_of(fault.change) == "backward.compute_or_detach":
             yield (source.insert_after(backward, code),)

@@ -308,6 +308,29 @@ def test_a_carried_loss_is_cut_after_the_round_and_not_between_its_tasks(task, l
         assert right["w"].grad.equal(found["w"].grad)
 
 
+def test_log_probabilities_of_a_rollout_are_cut_before_the_loop():
+    """PPO: a function returns them with their graph, and the loop over epochs uses them again; only its caller can cut them."""
+    text = """import torch
+from torch.distributions import Normal
+w = torch.zeros(2, requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+def rollout():
+    policy = Normal(w, 1)
+    action = policy.sample()
+    return action, policy.log_prob(action)
+torch.manual_seed(0)
+action, old = rollout()
+for _ in range(3):
+    loss = -(Normal(w, 1).log_prob(action) - old).exp().sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    (fault,) = explain_program(factory_of_text(text)).verdict.graph_faults
+    assert (8, True) == (fault.place.line, fault.was_run)
+    assert "+old = old.detach()\n for _ in range(3):" in fault.diff
+
+
 def test_a_value_has_no_name_of_a_called_function():
     """The function calls the value `loss`, and the line below its call binds this name to another tensor."""
     text = HEAD + (
