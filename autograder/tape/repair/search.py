@@ -222,7 +222,12 @@ class Search:
             current_budget().stage = f"trying changes ({self.tried} so far)"
             trial = self.run(changed)
             if trial.error is not None:
-                if trial.error != reference.plain.error and trial.error.startswith("RuntimeError:"):
+                is_other = trial.error != reference.plain.error and trial.error.startswith("RuntimeError:")
+                # A second change would only take another `detach()` away.
+                is_cut = "does not require grad" in trial.error and any(
+                    "detach" in edit.text for edit in candidate.edits
+                )
+                if is_other and not is_cut:
                     failing.append(TriedChange(candidate, changed, 0, rank, LAST))
                 continue
             tried = TriedChange(candidate, changed, changed_lines(self.factory.source, changed), rank)
