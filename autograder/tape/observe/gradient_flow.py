@@ -79,6 +79,7 @@ class GradientFlow:
         self.frozen_at: list[tuple[int | None, Place]] = []
         self._frozen: MutableMapping[torch.Tensor, Place] = WeakIdKeyDictionary()
         self.optimized: dict[int, TrackedTensor] = {}
+        self._updated = set[Memory]()  # the memory of these
         self.optimizer_at: Place | None = None
         self.updated_at: dict[int, Place] = {}
         self.first_held: dict[int, tuple[int, int]] = {}  # by id, the number of calls and the position in the optimizer
@@ -156,7 +157,7 @@ class GradientFlow:
         if name == "copy_" and len(sources) == 2 and self.steps.calls:
             first, second = sources
             is_same = first.memory is second.memory and first.start == second.start
-            if "load_state_dict" in here.text or any(leaf.memory is first.memory for leaf in self.optimized.values()):
+            if "load_state_dict" in here.text or first.memory in self._updated:
                 self.copied.setdefault(here, {}).setdefault(len(self.calls), []).append(is_same)
         self._follow_gradients(name, sources, results)
         self._follow_update(name, sources, results)
@@ -267,6 +268,7 @@ class GradientFlow:
     def hold(self, optimizer: torch.optim.Optimizer, parameters: Parameters, here: Place) -> None:
         """Record the parameters that an optimizer will update, and whether gradients of a backward were lost before."""
         self.optimized |= {tracked.id: tracked for _, tracked in parameters}
+        self._updated |= {tracked.memory for _, tracked in parameters}
         self.optimizer_at = self.optimizer_at or here
         self.updated_at |= {tracked.id: here for _, tracked in parameters}
         for position, (_, tracked) in enumerate(parameters):
