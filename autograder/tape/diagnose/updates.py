@@ -147,7 +147,10 @@ _KEEPS = re.compile(r"(append\(|\] = ).*(\.data\b|\.detach\(\)|\.state_dict\(\))
 @fault_kind("copy onto itself")
 def copied_onto_themselves(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that copy parameters onto themselves: the values to restore have their memory, so each step changed both."""
-    for place in (place for place, times in evidence.state.flow.copied.items() if any(map(all, times.values()))):
+    flow = evidence.state.flow
+    for place in (place for place, times in flow.copied.items() if any(times.values())):
+        if "load_state_dict" not in place.text and place not in flow.restored:
+            continue
         effect = (
             "state.same_tensor|it copies a parameter onto itself, so it changes nothing: both have one memory, and each step "
             "of the optimizer changes both."

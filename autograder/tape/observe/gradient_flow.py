@@ -96,9 +96,10 @@ class GradientFlow:
         # by line of a backward call and name of an iterator, the number of calls at which it had no items left
         self.used_up: Counter[tuple[Place, str]] = Counter()
         self.shared: dict[Place, tuple[TrackedTensor, TrackedTensor]] = {}  # by line of `leaf.data = value`, both
-        # by line that copies a state into a module after a step, and by number of backward calls before it, whether each
-        # tensor was copied onto itself
-        self.copied: dict[Place, dict[int, list[bool]]] = {}
+        # by line that copies tensors after a step, and by number of backward calls before it, whether each was copied onto
+        # itself
+        self.copied: dict[Place, dict[int, bool]] = {}
+        self.restored: set[Place] = set()  # those of these lines that copy into parameters of an optimizer
         # ids of tensors that did not require grad when an operation of the graph used them
         self.constant: set[int] = set()
         self.steps, self.modes = OptimizerSteps(), ModeSwitches()
@@ -155,10 +156,7 @@ class GradientFlow:
         if name in _JOINS and len(inputs) > 2 and all(tensor is inputs[0] for tensor in inputs):
             self.repeated[here] = sources[0], len(inputs)
         if name == "copy_" and len(sources) == 2 and self.steps.calls:
-            first, second = sources
-            is_same = first.memory is second.memory and first.start == second.start
-            if "load_state_dict" in here.text or first.memory in self._updated:
-                self.copied.setdefault(here, {}).setdefault(len(self.calls), []).append(is_same)
+            self._copy(sources[0], sources[1], here)
         self._follow_gradients(name, sources, results)
         self._follow_update(name, sources, results)
         self.steps.on_operation(name, sources, [tracked for _, tracked in results], here)
@@ -188,6 +186,14 @@ class GradientFlow:
             self.cuts.draw(sources, here)
         else:
             self.cuts.pass_on(name, sources, results, result, here, numbers)
+
+    def _copy(self, written: TrackedTensor, read: TrackedTensor, here: Place) -> None:
+        """Note whether all tensors that a line copies between two backward calls are copied onto themselves."""
+        is_same = written.memory is read.memory and written.start == read.start
+        times = self.copied.setdefault(here, {})
+        times[len(self.calls)] = times.get(len(self.calls), True) and is_same
+        if written.memory in self._updated:
+            self.restored.add(here)
 
     def set_requires_grad(self, leaf: torch.Tensor, here: Place) -> None:
         """Process a line that may have set `requires_grad` of a tensor."""
