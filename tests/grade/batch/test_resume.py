@@ -249,3 +249,28 @@ def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch, tmp_pat
     assert "grading it took more than 5 seconds" == row(late)["test_f"][2]
     assert before.grade.points == after.grade.points == 1.0
     assert [] == list(tmp_path.iterdir())
+
+
+DENIED = """
+def deny(clone):
+    raise PermissionError(1, "denied")
+from autograder.grade.sandbox import namespaces
+namespaces.fork_into_own_namespaces = deny
+"""
+
+
+def test_a_kernel_without_namespaces_inside_the_sandbox_grades_the_same(bubblewrap, monkeypatch):
+    """Each submission then gets a sandbox of its own, and the planner runs outside; the points are those of the class."""
+    start = subprocess.Popen
+
+    def start_denied(command, **options):
+        return start([f"{DENIED}{part}" if "sandbox.host" in part else part for part in command], **options)
+
+    monkeypatch.setattr("autograder.grade.sandbox.launch.subprocess.Popen", start_denied)
+    terms = GradingTerms({SMALL.name: SMALL}, "bubblewrap", LIMITS, 7)
+    with LocalBackend(terms, 2) as processes:
+        results = list(processes.grade(jobs(["right", "wrong", "right, too"])))
+        assert processes._unsandboxed_host is not None
+    assert {"right": 1.0, "wrong": 0.0, "right, too": 1.0} == {
+        result.student: result.grade.points for result in results
+    }
