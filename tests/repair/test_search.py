@@ -633,3 +633,10 @@ def test_an_optimizer_may_be_an_argument():
         "def train(o, sched, env):\n    loss().backward()\n    o.step(), sched.step(), env.step(1)\n"
     )
     assert ["o"] == optimizer_changes._names_of_optimizers(source, source.statements_at(2)[0])
+
+
+def test_a_target_keeps_its_detach_after_another_detach():
+    """If the remembered values are cut, the loss does not require grad; a graph of the target would change what is trained."""
+    verdict = explain_program(factory_of_text(TEXTS["A_MEMORY_OF_VALUES"], "bug.py")).verdict
+    assert "raises-backward" == verdict.outcome
+    assert [] == [fix.kind for fix in verdict.fixes if "self.net(nxt).max()\n" in f"{fix.after}\n"]

@@ -1904,6 +1904,19 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "a target network that shares a layer, into which the values of the network are copied": """
+        shared = nn.Linear(2, 2)
+        net, target = (nn.Sequential(shared, nn.Tanh(), nn.Linear(2, 1)) for _ in range(2))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            with torch.no_grad():
+                aim = target(torch.ones(3, 2)) + 1
+            (net(torch.ones(3, 2)) - aim).pow(2).mean().backward()
+            optimizer.step()
+            for kept, p in zip(target.parameters(), net.parameters()):
+                kept.data.copy_(p.data)
+        """,
     "a layer that is added to the optimizer, and one with an optimizer of its own": """
         net = nn.Sequential(nn.Linear(2, 2))
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
