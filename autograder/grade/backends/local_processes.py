@@ -219,9 +219,9 @@ class LocalBackend(Backend, contextlib.AbstractContextManager["LocalBackend"]):
 
     def _order_lane(self, sockets: list[socket.socket]) -> None:
         """Send the sockets of a new lane to the planner, which is started again if it has ended."""
+        assert self._planner is not None
         for _ in range(TRIES):
             with contextlib.suppress(ChannelError, OSError):
-                if self._planner is not None:
-                    socket.send_fds(self._planner, [b"l"], [end.fileno() for end in sockets])
-                    return
+                socket.send_fds(self._planner, [b"l"], [end.fileno() for end in sockets])
+                return
             self._begin_planning(self._fork_planner())

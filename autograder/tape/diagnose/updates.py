@@ -149,28 +149,29 @@ def copied_onto_themselves(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that copy parameters onto themselves: the values to restore have their memory, so each step changed both."""
     flow = evidence.state.flow
     for place in (place for place, times in flow.copied.items() if any(times.values())):
-        if "load_state_dict" not in place.text and place not in flow.restored:
-            continue
-        effect = (
-            "state.same_tensor|it copies a parameter onto itself, so it changes nothing: both have one memory, and each step "
-            "of the optimizer changes both."
-        )
-        change = "memory.clone|Keep a copy of the values: `.clone()`."
-        if "load_state_dict" in place.text:
-            effect = (
-                "state.same_memory|it copies each tensor onto itself, so it restores nothing: the state is not a copy, and each "
-                "step of the optimizer changes it as well."
-            )
-            change = "state.copy|Keep a copy of the values: `copy.deepcopy(module.state_dict())`."
         if (owners := _FROM_MODULE.search(place.text)) is not None:
-            effect = (
-                "state.same_module|it copies each tensor onto itself: {target} and {source} have the same parameters, so a "
-                "step changes both."
+            if owners["target"] != owners["source"]:
+                yield copied_onto_themselves.at(
+                    place,
+                    "state.same_module|it copies each tensor onto itself: {target} and {source} have the same parameters, so a "
+                    "step changes both.",
+                    "state.copy_module|Give {target} parameters of its own: `copy.deepcopy({source})`.",
+                    **owners.groupdict(),
+                )
+        elif "load_state_dict" in place.text:
+            yield copied_onto_themselves.at(
+                place,
+                "state.same_memory|it copies each tensor onto itself, so it restores nothing: the state is not a copy, and each "
+                "step of the optimizer changes it as well.",
+                "state.copy|Keep a copy of the values: `copy.deepcopy(module.state_dict())`.",
             )
-            change = "state.copy_module|Give {target} parameters of its own: `copy.deepcopy({source})`."
-        if owners is None or owners["target"] != owners["source"]:
-            known = {} if owners is None else owners.groupdict()
-            yield copied_onto_themselves.at(place, effect, change, **known)
+        elif place in flow.restored:
+            yield copied_onto_themselves.at(
+                place,
+                "state.same_tensor|it copies a parameter onto itself, so it changes nothing: both have one memory, and each step "
+                "of the optimizer changes both.",
+                "memory.clone|Keep a copy of the values: `.clone()`.",
+            )
 
 
 @fault_kind("values without a copy")

@@ -271,8 +271,8 @@ def _assign_parameter(source: EditableSource, at: ast.stmt, fault: GraphFault) -
     """Assign a parameter itself instead of its values."""
     if isinstance(at, ast.Assign) and len(at.targets) == 1:
         value = at.value.args[0] if isinstance(at.value, ast.Call) and at.value.args else at.value
-        owner = source.of(value).removesuffix(".detach()").removesuffix(".data")
-        yield (source.replace(at, f"{source.of(at.targets[0]).removesuffix('.data')} = {owner}"),)
+        parameter = source.of(value).removesuffix(".detach()").removesuffix(".data")
+        yield (source.replace(at, f"{source.of(at.targets[0]).removesuffix('.data')} = {parameter}"),)
 
 
 CHANGES: dict[str, Change] = {

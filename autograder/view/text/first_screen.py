@@ -276,14 +276,15 @@ def _with_line_of_change(fault: GraphFault, file: str) -> str:
     """Return the line of a fault, with the line at which its change begins if the two are not next to each other."""
     line, changed = where(fault.place, file), re.search(r"(?m)^\+\+\+ b/(.*)$", fault.diff)
     hunks = re.findall(r"(?m)^@@ -(\d+).*\n((?: .*\n)*)", fault.diff)
-    named = changed[1] if changed else ""  # as seen from the current folder
-    is_same = fault.place.file.endswith(named) or named.endswith(fault.place.file)
-    name = fault.place.file if is_same else named
-    places = [Place(name, int(first) + same.count("\n"), "") for first, same in hunks] if changed else []
-    beside = any(place.file == fault.place.file and abs(place.line - fault.place.line) <= 1 for place in places)
-    if fault.code or beside or not places:  # the lines of a notebook's diff are not those of its cells
+    if fault.code or changed is None or not hunks:  # a notebook's diff counts lines of JSON, and not those of cells
         return line
-    return translated("{line}, at {place}", line=line, place=where(places[0], fault.place.file))
+    # The diff names its file as seen from the current folder.
+    is_same = fault.place.file.endswith(changed[1]) or changed[1].endswith(fault.place.file)
+    lines = [int(first) + same.count("\n") for first, same in hunks]
+    if is_same and any(abs(number - fault.place.line) <= 1 for number in lines):
+        return line
+    place = Place(fault.place.file if is_same else changed[1], lines[0], "")
+    return translated("{line}, at {place}", line=line, place=where(place, fault.place.file))
 
 
 def _with_neighbours(hunks: str) -> str:
