@@ -8,7 +8,8 @@ import gc
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType, GeneratorType
 from typing import Any
 
@@ -22,6 +23,8 @@ CHAIN = 4  # maximum number of operations between a leaf without a name and the 
 # Naming all elements of a container that grows with each statement takes quadratic time, so only both ends are named.
 ENDS = 8
 DEPTH = 3
+_PLAIN = (str, bytes, int, float, type(None))
+_CONTAINERS = (list, tuple, dict, deque)
 _LIBRARIES = ("builtins", "torch", "numpy", "collections", "types", "functools")
 
 
@@ -29,24 +32,38 @@ def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[s
     """Yield each tensor reachable from `value`, with the expression that reaches it from `name`."""
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif depth == 0 or isinstance(value, (str, bytes, int, float, type, type(None))):
+    elif depth == 0 or isinstance(value, _PLAIN):
         return
     elif isinstance(value, torch.nn.Module):
         yield from _module(value, name, depth)
-    elif isinstance(value, (list, tuple)):
-        # The program's class may override `__getitem__` and others, so the methods of the base class are called.
-        base: Any = list if isinstance(value, list) else tuple
-        fields = getattr(value, "_fields", None)
-        for index in _ends(range(base.__len__(value))) if fields or type(value).__getitem__ is base.__getitem__ else ():
-            inner = f"{name}.{fields[index]}" if fields else f"{name}[{index}]"
-            yield from tensors_in(base.__getitem__(value, index), inner, depth - 1)
-    elif isinstance(value, dict):
-        for key in _ends(list(dict.keys(value))):
+    else:
+        inside = _items(value, name, _ends) if isinstance(value, _CONTAINERS) else _attributes(value, name)
+        for path, inner in () if isinstance(value, torch.optim.Optimizer) else inside:
+            yield from tensors_in(inner, path, depth - 1)
+
+
+def _items(container: Any, name: str, choose: Callable[[Sequence[Any]], Sequence[Any]]) -> Iterator[tuple[str, object]]:
+    """Yield the items of a container at the indices or keys that `choose` returns, with the expressions that reach them."""
+    # The program's class may override `__getitem__` and others, so the methods of the base class are called.
+    base: Any = next(kind for kind in _CONTAINERS if isinstance(container, kind))
+    if base is dict:
+        for key in choose(list(dict.keys(container))):
             if isinstance(key, (str, int)):
-                yield from tensors_in(dict.__getitem__(value, key), f"{name}[{key!r}]", depth - 1)
-    elif _is_plain_object(value) and not isinstance(value, torch.optim.Optimizer):
+                yield f"{name}[{key!r}]", dict.__getitem__(container, key)
+        return
+    fields = getattr(container, "_fields", None)
+    if fields or type(container).__getitem__ is base.__getitem__:
+        for index in choose(range(base.__len__(container))):
+            yield f"{name}.{fields[index]}" if fields else f"{name}[{index}]", base.__getitem__(container, index)
+
+
+def _attributes(value: object, name: str, hidden: str = "__") -> Iterator[tuple[str, object]]:
+    """Yield the attributes of a user's class, such as a configuration, or of its instance, except those that begin with `hidden`."""
+    kind = value if isinstance(value, type) else type(value)
+    if hasattr(value, "__dict__") and kind.__module__.partition(".")[0] not in _LIBRARIES:
         for attribute, inner in list(vars(value).items())[:64]:
-            yield from tensors_in(inner, f"{name}.{attribute}", depth - 1)
+            if not attribute.startswith(hidden):
+                yield f"{name}.{attribute}", inner
 
 
 def _module(module: torch.nn.Module, name: str, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
@@ -68,13 +85,6 @@ def _unregistered(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]
 
 def _ends(items: Sequence[Any]) -> list[Any]:
     return [*items[:ENDS], *items[ENDS:][-ENDS:]]
-
-
-def _is_plain_object(value: object) -> bool:
-    """Return whether it is an instance of a class of the user, such as a state or a configuration."""
-    kind = type(value)
-    library = kind.__module__.partition(".")[0] in _LIBRARIES
-    return hasattr(value, "__dict__") and not library and not isinstance(value, type)
 
 
 def bindings(
@@ -147,8 +157,7 @@ def used_up_iterators(frame: FrameType) -> list[str]:
     variables = {name: frame.f_globals[name] for name in frame.f_code.co_names if name in frame.f_globals}
     variables |= frame.f_locals
     owner = variables.get("self")
-    owned = {f"self.{name}": value for name, value in vars(owner).items()} if _is_plain_object(owner) else {}
-    return [name for name, value in {**variables, **owned}.items() if _is_used_up(value)]
+    return [name for name, value in [*variables.items(), *_attributes(owner, "self")] if _is_used_up(value)]
 
 
 def _is_used_up(value: object) -> bool:
@@ -182,22 +191,22 @@ def late_variables(frame: FrameType) -> set[str]:
     return {*loop_variables(frame.f_code), "self"}
 
 
-def _modules(value: object, name: str, depth: int = 2) -> Iterator[tuple[str, torch.nn.Module]]:
-    """Yield the modules that a variable reaches: itself, in containers, or as attributes of an object of a user's class."""
+def _modules(
+    value: object, name: str, containers: int = 2, attributes: int = 2
+) -> Iterator[tuple[str, torch.nn.Module]]:
+    """Yield the modules that a variable reaches through at most so many containers and attributes, with their expressions."""
     if isinstance(value, torch.nn.Module):
         yield name, value
-    if not depth:
-        return
-    if isinstance(value, list | tuple):
-        for place, item in enumerate(value[:64]):
-            yield from _modules(item, f"{name}[{place}]", depth - 1)
-    elif isinstance(value, dict):
-        for key, item in list(value.items())[:64]:
-            yield from _modules(item, f"{name}[{key!r}]", depth - 1)
-    elif _is_plain_object(value):
-        for attribute, item in list(vars(value).items())[:64]:
-            if not attribute.startswith("_"):  # the submodules of a module are in `_modules`
-                yield from _modules(item, f"{name}.{attribute}", depth - 1)
+    inside: Iterable[tuple[str, object]] = ()
+    if isinstance(value, _CONTAINERS) and containers:
+        most = 4 ** (containers + 1)  # 64 items of an outer container, and 16 of an inner one
+        inside, containers = _items(value, name, lambda keys: keys[:most]), containers - 1
+    elif attributes:
+        hidden = "_" if isinstance(value, torch.nn.Module) else "__"  # its submodules are in `_modules`
+        inside, attributes = _attributes(value, name, hidden), attributes - 1
+    for path, item in inside:
+        if not isinstance(item, (torch.Tensor, *_PLAIN)):
+            yield from _modules(item, path, containers, attributes)
 
 
 @functools.lru_cache(maxsize=1000)

@@ -44,14 +44,21 @@ def test_parameters_of_an_imported_model_have_its_names(tmp_path):
     assert [f"model.{name}" for name in PARAMETERS] == list(record_file(path).verdict.gradients)
 
 
-ROUNDS = """import torch; from torch import nn
+ROUNDS = """import collections, torch; from torch import nn
 torch.manual_seed(0); variables = vars()
 class Trainer:
     def __init__(self): self.model = nn.Linear(3, 1)
-trainer = Trainer()
+class Agent:
+    def __init__(self): self.critics = [nn.Linear(3, 1), nn.Linear(3, 1)]
+class Group:
+    shared = nn.Linear(3, 1)
+    def __init__(self): self.agents = [Agent()]
+trainer, group = Trainer(), Group()
 nets = [nn.Linear(3, 1), nn.Linear(3, 1)]
+pair = collections.namedtuple("Pair", "first")(nn.Linear(3, 1))
+line = collections.deque([nn.Linear(3, 1)])
 for step in range({steps}):
-    for net in [trainer.model, *nets]:
+    for net in [trainer.model, *nets, group.agents[0].critics[1], Group.shared, *pair, *line]:
         latent = torch.randn(5, 3, requires_grad=True)
         loss = net(latent).pow(2).mean()
         net.zero_grad()
@@ -61,18 +68,24 @@ for step in range({steps}):
 
 @pytest.mark.parametrize("steps", [2, 200])
 def test_leaves_that_rounds_make_anew_are_one_row(steps):
-    """Recorded line by line or not: parameters in objects and lists, and `latent` once, with the gradient of its last round."""
+    """Parameters in objects, classes and containers are rows, and `latent` is one, with the gradient of its last round."""
     recording = record(ROUNDS.format(steps=steps))
     found = explain_json(recording, "rounds.py")["gradients"]
     names: dict = {}
     exec(ROUNDS.format(steps=steps), names)
     for name, gradient in found.items():
         assert torch.allclose(torch.tensor(gradient["got"]), eval(name, names).grad), name
-    assert {
-        "latent",
-        *(f"{net}.{part}" for net in ("trainer.model", "nets[0]", "nets[1]") for part in ("weight", "bias")),
-    } == (set(found))
-    assert [3 * steps] == [gradient["rounds"] for gradient in found.values() if "rounds" in gradient]
+    nets = [
+        "trainer.model",
+        "nets[0]",
+        "nets[1]",
+        "group.agents[0].critics[1]",
+        "Group.shared",
+        "pair.first",
+        "line[0]",
+    ]
+    assert {"latent", *(f"{net}.{part}" for net in nets for part in ("weight", "bias"))} == set(found)
+    assert [7 * steps] == [gradient["rounds"] for gradient in found.values() if "rounds" in gradient]
 
 
 @pytest.mark.parametrize(("body", "rows"), [
