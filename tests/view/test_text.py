@@ -294,6 +294,11 @@ def test_it_fits_where_everything_is_long_and_nothing_is_proven(recorded):
     assert any(line.startswith("The program ran 7 times") for line in lines)
 
 
+def test_the_number_of_runs_is_in_words_for_a_single_run(recorded):
+    """A program that stops before any backward call runs once."""
+    assert "The program ran once." in view.as_screen(with_verdict(recorded("raises_forward"), runs=1)).splitlines()
+
+
 def test_every_line_that_does_harm_is_named(recorded):
     """Harms after the first are counted by place, and each place is there as `line N`."""
     base = recorded("raises_backward")

@@ -120,4 +120,6 @@ def short_message(message: str) -> str:
 def words_on_runs(recording: Recording) -> list[str]:
     """Return the number of runs as one line; empty if it is unknown (release 0.1.0, or a post mortem)."""
     runs = recording.verdict.runs
+    if runs == 1:
+        return [translated("The program ran once.")]
     return [translated("The program ran {runs} times, including changed versions.", runs=runs)] if runs else []
