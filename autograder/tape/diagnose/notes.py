@@ -128,8 +128,8 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
         for place in (place for place, unvisited in evidence.runs.left.graphs.unvisited.items() if unvisited):
             text = Message(
                 "note.unvisited_graph|create_graph=True records the graph of the gradients, but no later backward call "
-                "goes through it. To differentiate through an update, compute a new tensor, such as `w - lr * grad`: a "
-                "step of an optimizer and a write under no_grad are not recorded."
+                "goes through it. To differentiate through an update, compute a new tensor, such as `w - lr * grad`, and "
+                "the next loss from it: a step of an optimizer and a write under no_grad are not recorded."
             )
             yield note_on_line(place, evidence.file, text)
     yield from notes_on_parts(evidence)

@@ -102,7 +102,8 @@ class DerivativeGraphs:
     """Finds the lines with `create_graph=True` through the graph of whose gradients no later call goes."""
 
     def __init__(self) -> None:
-        # by line with `create_graph=True`, whether no later call goes through the graph of its gradients of parameters
+        # by line with `create_graph=True`, whether no later call goes through the graph of its gradients of parameters or of
+        # tensors that are computed from some
         self.unvisited: dict[Place, bool] = {}
         # calls of these lines, each with the sequence number of the first node that it creates
         self._calls: list[tuple[int, Backward, Place]] = []
@@ -118,8 +119,8 @@ class DerivativeGraphs:
 
     def add(self, call: Backward, here: Place) -> None:
         """Process a call that creates a graph of its gradients."""
-        is_second = call.creates_graph and any(isinstance(target, torch.nn.Parameter) for target in call.targets)
-        if is_second and call.thread == 0 and self.unvisited.setdefault(here, True):
+        is_second = call.creates_graph and call.thread == 0 and _is_trained(tuple(call.targets))
+        if is_second and self.unvisited.setdefault(here, True):
             self._calls.append((next_sequence_number(), call, here))
 
 

@@ -220,6 +220,7 @@ for _ in range(2):
 """
 GRADS = "gs = torch.autograd.grad(inner, list(net.parameters()), create_graph=True)"
 FILLED = "inner.backward(create_graph=True)"
+CLONED = "cloned = [p.clone() for p in net.parameters()]; gs = torch.autograd.grad(loss_of(*cloned), cloned, create_graph=True)"
 MOVED = "[p.data.sub_(g) for p, g in zip(net.parameters(), gs)]"
 
 
@@ -229,6 +230,8 @@ MOVED = "[p.data.sub_(g) for p, g in zip(net.parameters(), gs)]"
     (f"{GRADS}", "loss_of(*[p - g for p, g in zip(net.parameters(), gs)])", False),
     (f"{FILLED}; gs = [p.grad for p in net.parameters()]", "loss_of(*[p - g for p, g in zip(net.parameters(), gs)])", False),
     (f"{GRADS}", "(inner + sum((g ** 2).sum() for g in gs))", False),
+    (f"{CLONED}", "loss_of(*[p for p in cloned])", True),
+    (f"{CLONED}", "loss_of(*[p - g for p, g in zip(cloned, gs)])", False),
     ("gs = torch.autograd.grad(inner, list(net.parameters()))", "loss_of(*net.parameters())", False),
 ])  # fmt: skip
 def test_a_graph_of_gradients_that_no_call_goes_through_is_named(update, loss, is_unused):
