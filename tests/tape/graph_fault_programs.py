@@ -918,6 +918,24 @@ PROGRAMS = (
             nn.CrossEntropyLoss()(scores.view(4, 3), torch.tensor([0, 1, 2, 0])).backward()
             optimizer.step()
         """, (("torch.softmax(net(torch.ones(4, 2)), 1)", "net(torch.ones(4, 2))"),)),
+    FaultyProgram("a softmax before a negative log-likelihood", "probabilities without a logarithm", "correct", """
+        net, criterion = nn.Linear(2, 3), nn.NLLLoss()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            scores = torch.softmax(net(torch.ones(4, 2)), dim=1)  # fault
+            criterion(scores, torch.tensor([0, 1, 2, 0])).backward()
+            optimizer.step()
+        """, (("torch.softmax", "torch.log_softmax"),)),
+    FaultyProgram("a layer of softmax before a loss of pixels", "probabilities without a logarithm", "correct", """
+        net = nn.Sequential(nn.Conv2d(1, 3, 1), nn.Softmax(dim=1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            scores = net(torch.ones(4, 1, 2, 2))  # fault
+            nn.functional.nll_loss(scores, torch.zeros(4, 2, 2, dtype=torch.long)).backward()
+            optimizer.step()
+        """, (("nn.Softmax(dim=1)", "nn.LogSoftmax(dim=1)"),)),
     FaultyProgram("a sigmoid before a loss of logits", "softmax or sigmoid computed twice", "correct", """
         net = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -298,9 +298,6 @@ def own_target(evidence: Evidence) -> Iterator[GraphFault]:
             )
 
 
-_NORMALIZES = {
-    "LogSoftmaxBackward": ("Softmax", "softmax"), "BinaryCrossEntropyWithLogitsBackward": ("Sigmoid", "sigmoid"),
-}  # fmt: skip
 _RESHAPES = re.compile(r"(Unsafe)?(View|Reshape|Alias|Squeeze|Unsqueeze|Transpose|Permute)Backward\d")
 
 
@@ -339,22 +336,43 @@ def _without_reshapes(nodes: list[GraphNode], node: GraphNode) -> GraphNode:
     return node
 
 
+def _given(evidence: Evidence, functions: dict[str, str]) -> Iterator[tuple[GraphNode, GraphNode, str]]:
+    """Yield the nodes of losses that get the result of a function, that node, and the function, by `functions`: loss to function."""
+    nodes = evidence.state.graph.nodes
+    for loss in evidence.visited.values():
+        name = functions.get(loss.name.rstrip("0123456789"))
+        if name is not None and loss.inputs[0] is not None:
+            given = _without_reshapes(nodes, nodes[loss.inputs[0]])
+            if given.name.startswith(f"{name}Backward"):
+                yield loss, given, name.lower()
+
+
 @fault_kind("softmax or sigmoid computed twice", after_error=False)
 def normalized_twice(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the lines that compute the softmax or sigmoid which the loss computes itself."""
-    nodes = evidence.state.graph.nodes
-    for loss in evidence.visited.values():
-        name, function = _NORMALIZES.get(loss.name.rstrip("0123456789"), ("", ""))
-        given = _without_reshapes(nodes, nodes[loss.inputs[0]]) if name and loss.inputs[0] is not None else loss
-        if name and given.name.startswith(f"{name}Backward"):
-            yield normalized_twice.at(
-                given.place,
-                "twice.normalized|it computes a {function}, and {place} computes one of its result, so the gradients are "
-                "those of a {function} of a {function}.",
-                "twice.logits|Give {place} the values before the {function}.",
-                function=function,
-                place=THIS_LINE if loss.place == given.place else line_of(loss.place, given.place.file),
-            )  # fmt: skip
+    computed = {"LogSoftmaxBackward": "Softmax", "BinaryCrossEntropyWithLogitsBackward": "Sigmoid"}
+    for loss, given, function in _given(evidence, computed):
+        yield normalized_twice.at(
+            given.place,
+            "twice.normalized|it computes a {function}, and {place} computes one of its result, so the gradients are "
+            "those of a {function} of a {function}.",
+            "twice.logits|Give {place} the values before the {function}.",
+            function=function,
+            place=THIS_LINE if loss.place == given.place else line_of(loss.place, given.place.file),
+        )
+
+
+@fault_kind("probabilities without a logarithm", after_error=False)
+def without_logarithm(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yield the lines that compute a softmax for a negative log-likelihood, which takes logarithms (`nn.NLLLoss`, PyTorch 2.13)."""
+    for loss, given, _ in _given(evidence, dict.fromkeys(("NllLossBackward", "NllLoss2DBackward"), "Softmax")):
+        yield without_logarithm.at(
+            given.place,
+            "logarithm.missing|it computes probabilities, and {place} expects their logarithms, so the loss is the negative "
+            "probability, and not its negative logarithm.",
+            "logarithm.take|Compute `log_softmax` in place of `softmax`.",
+            place=THIS_LINE if loss.place == given.place else line_of(loss.place, given.place.file),
+        )
 
 
 @fault_kind("nan or inf")

@@ -48,6 +48,7 @@ KINDS = (
     missing_gradients.recorded_target,
     missing_gradients.flat_derivative,
     missing_gradients.normalized_twice,
+    missing_gradients.without_logarithm,
     optimizer_faults.not_called,
     unoptimized.foreign_optimizer,
     unoptimized.unoptimized_gradient,

@@ -322,6 +322,15 @@ def _leave_out(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Itera
                 yield (source.replace(call, source.of(value)),)
 
 
+def _take_logarithm(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
+    """Compute log_softmax in place of softmax, or take the logarithm of the result of another call."""
+    for call in calls(at):
+        function = source.of(call.func)
+        if called(call) == "softmax":
+            yield (source.replace(call.func, f"{function.removesuffix('softmax')}log_softmax"),)
+        yield (source.append(call, ".log()"),)
+
+
 def _clamp(source: EditableSource, at: ast.stmt, fault: GraphFault) -> Iterator[Edits]:
     """Replace values of 0 in front of a root or logarithm, whose derivative is infinite there."""
     for call in calls(at):
@@ -421,6 +430,7 @@ CHANGES: dict[str, Change] = {
     "target in the prediction's memory": _copy_target,
     "target with a graph": _detach_target,
     "softmax or sigmoid computed twice": _leave_out,
+    "probabilities without a logarithm": _take_logarithm,
     "graph cut": _keep_history,
     "leaf lost": _update_in_place,
     "graph used again": _detach,
