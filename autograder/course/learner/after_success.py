@@ -10,7 +10,7 @@ from IPython.display import display
 
 from autograder.check.events import listen
 from autograder.check.learner import current_names, find
-from autograder.check.message import VALIDATING, WIDTH
+from autograder.check.message import VALIDATING
 from autograder.check.prediction import is_answered
 from autograder.check.shown_message import CARD, is_learners_notebook, show_card
 from autograder.check.subject.learner_code import normal_form, normal_form_of
@@ -23,7 +23,6 @@ from autograder.course.variants.variant import own_variant
 from autograder.errors import InputError, html_with_code
 from autograder.graded import is_graded
 from autograder.locale.languages import SOURCE, language
-from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import localized, translatable, translated
 
 AGAIN = translatable("To practise again, because you saw the model answer first:")
@@ -47,8 +46,7 @@ def show_explanation(name: str) -> None:
             text = _as_handed_out(explanation, lesson)
             if text and all(is_answered(asked, current_names()) for asked in explanation.about if asked != name):
                 words = _in_language(text)
-                plain = "\n".join("\n".join(wrap_text(line, WIDTH)) for line in words.split("\n"))
-                show_card(plain, f'<div style="{CARD}">\n\n{words}\n\n</div>', "text/markdown")
+                show_card(words, f'<div style="{CARD}">\n\n{words}\n\n</div>', "text/markdown")
 
 
 def _as_handed_out(explanation: Explanation, lesson: Lesson) -> str:
@@ -97,7 +95,7 @@ def _in_language(text: str) -> str:
 def reason_card(reason: str, other: Answer | None) -> tuple[str, str]:
     """Return the reason why the model answer is right, and another right answer if there is one, as text and as HTML."""
     why = translated("The author's reason: {reason}.", reason=translated(reason))
-    text, rich = "\n".join(wrap_text(why, WIDTH)), f"<p>{html_with_code(why)}</p>"
+    text, rich = why, f"<p>{html_with_code(why)}</p>"
     if other is not None:
         how = translated("A second way: {way}", way=translated(other.name))
         code = other.source.partition("\n")[2].strip()

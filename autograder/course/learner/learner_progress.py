@@ -13,13 +13,11 @@ import msgspec
 from IPython.display import display
 
 from autograder.check.events import listen
-from autograder.check.message import WIDTH
 from autograder.check.shown_message import CARD, show_card
 from autograder.course.catalogue import Lesson, beliefs, lessons, misconception_of
 from autograder.course.paths import HOME, replace_file
 from autograder.errors import html_with_code
 from autograder.graded import EXECUTION
-from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translatable, translated
 
 Content = TypeVar("Content")
@@ -147,7 +145,7 @@ def show_misconception(prediction: str, choice: str) -> None:
     belief = misconception_of(prediction, choice)
     if belief is not None:
         words = beliefs()[belief]
-        show_card("\n".join(wrap_text(words, WIDTH)), f'<div style="{CARD}">{html_with_code(words)}</div>')
+        show_card(words, f'<div style="{CARD}">{html_with_code(words)}</div>')
         store.add_misconception(belief)
 
 
